@@ -7,7 +7,7 @@
 #include "tests/support/graphs.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using testing::dataset;
 using testing::graph_of;
@@ -61,5 +61,5 @@ TEST(Advise, AGainIsPredictedWithTheOverrideInPlace) {
   EXPECT_EQ(make_plan(graph, v100(), "astitch", {.edits = {advice[0].edit}}).kernels.size(), 1u);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -7,7 +7,7 @@
 #include "tests/support/graphs.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using testing::dataset;
 using ::testing::ElementsAre;
@@ -117,5 +117,5 @@ TEST(Unfused, MappingsFollowTheOp) {
   EXPECT_EQ(plan.kernels[0].launch.grid, 100);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -14,7 +14,7 @@
 #include "tests/support/graphs.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using testing::dataset;
 using ::testing::ElementsAre;
@@ -119,5 +119,5 @@ TEST(AstitchAcross, OddShapesAreSummedAcrossWhereThatIsEstimatedToBeFaster) {
   EXPECT_GE(left, 20);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

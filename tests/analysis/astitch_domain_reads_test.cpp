@@ -7,7 +7,7 @@
 #include "tests/support/graphs.h"
 
 namespace stitchwork::astitch {
-namespace {
+namespace TEST_FILE {
 
 /// Every level doubles the maps under which the sums are read.
 std::string doubling(int levels) {
@@ -71,5 +71,5 @@ TEST(RowWork, SquareDomainsTellRowsFromColsByTheirMaps) {
   }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork::astitch

@@ -4,7 +4,7 @@
 #include "tests/support/astitch_passes.h"
 
 namespace stitchwork::astitch {
-namespace {
+namespace TEST_FILE {
 
 std::string candidates_text(const Graph& graph, const Amendments& amendments = {}) {
   const Nodes nodes = node_facts(graph);
@@ -101,5 +101,5 @@ TEST(AstitchDominants, APromotedValueIsStored) {
   EXPECT_EQ(candidates_text(graph, promoted), "a: shared\nb: output\n");
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork::astitch

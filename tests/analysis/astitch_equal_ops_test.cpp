@@ -9,7 +9,7 @@
 #include "tests/support/equal_groups.h"
 
 namespace stitchwork::astitch {
-namespace {
+namespace TEST_FILE {
 
 std::vector<int> codes_of(const Graph& graph, const std::vector<std::string>& names) {
   const Nodes nodes = node_facts(graph);
@@ -102,5 +102,5 @@ TEST(AstitchEqualOps, CodeSizesOfSetsCountCommonCodeOnce) {
   EXPECT_EQ(a.size(), 6);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork::astitch

@@ -6,7 +6,7 @@
 #include "tests/support/astitch_passes.h"
 
 namespace stitchwork::astitch {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::Contains;
 using ::testing::HasSubstr;
@@ -299,5 +299,5 @@ TEST(AstitchMemory, DemotesTheValueOfLeastTrafficPerByteFreed) {
   EXPECT_EQ(passes.nodes.name(*demoted), "e");
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork::astitch

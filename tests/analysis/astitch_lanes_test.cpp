@@ -14,7 +14,7 @@
 #include "tests/support/paper.h"
 
 namespace stitchwork::astitch {
-namespace {
+namespace TEST_FILE {
 
 using Json = nlohmann::ordered_json;
 using ::testing::Contains;
@@ -181,5 +181,5 @@ TEST(AstitchLanes, TheBusiestBlockIsCharged) {
   EXPECT_LT(one_block, 50);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork::astitch

@@ -4,7 +4,7 @@
 #include "tests/support/mapping_fields.h"
 
 namespace stitchwork::astitch {
-namespace {
+namespace TEST_FILE {
 
 constexpr MappingLimits kV100{1024, 160, true, true};
 
@@ -90,5 +90,5 @@ TEST(AstitchMapping, EveryShapeIsCoveredWithinOneWave) {
   }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork::astitch

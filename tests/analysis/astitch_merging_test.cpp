@@ -5,7 +5,7 @@
 #include "tests/support/astitch_passes.h"
 
 namespace stitchwork::astitch {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::ElementsAre;
 
@@ -114,5 +114,5 @@ TEST(AstitchMerging, RefusedMergesHaveDecisions) {
   }));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork::astitch

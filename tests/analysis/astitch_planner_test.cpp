@@ -12,7 +12,7 @@
 #include "tests/support/fuzz.h"
 
 namespace stitchwork::astitch {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::ElementsAre;
 
@@ -196,5 +196,5 @@ TEST(AstitchPlanner, RecordsDecisionsOfEveryPassWhenAsked) {
   EXPECT_THAT(steps, ::testing::IsSupersetOf({"scope", "dominants", "merging", "locality", "launch"}));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork::astitch

@@ -12,7 +12,7 @@
 #include "tests/support/random_graph.h"
 
 namespace stitchwork::astitch {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::HasSubstr;
 
@@ -322,5 +322,5 @@ TEST(AstitchRemote, ATensorDoesNotFollowAScalarIntoOneBlock) {
   EXPECT_GE(made.kernels[0].launch.grid, device("v100").sms);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork::astitch

@@ -12,7 +12,7 @@
 #include "tests/support/paper.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::Contains;
 using ::testing::HasSubstr;
@@ -140,5 +140,5 @@ TEST(AstitchResidence, AnOverrideIsHonouredOrRefusedWithTheReason) {
   EXPECT_THAT(refusal(512, 1024, "centred", "off"), HasSubstr("the knob residence is off"));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

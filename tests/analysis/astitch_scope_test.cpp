@@ -5,7 +5,7 @@
 #include "tests/support/astitch_passes.h"
 
 namespace stitchwork::astitch {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::ElementsAre;
 
@@ -139,5 +139,5 @@ TEST(AstitchScope, AnOptimizationBarrierIsNotStitchedAcross) {
   EXPECT_EQ(scope_text(graph), "stitch a -> a\nstitch b -> b\n");
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork::astitch

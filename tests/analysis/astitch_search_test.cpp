@@ -15,7 +15,7 @@
 #include "tests/support/fuzz.h"
 
 namespace stitchwork::astitch {
-namespace {
+namespace TEST_FILE {
 
 std::string text(const std::vector<Decision>& decisions) {
   std::string result;
@@ -283,5 +283,5 @@ TEST(AutoSignature, TellsReducersApart) {
   EXPECT_EQ(signature_of("sum", "1"), signature_of("sum", "2"));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork::astitch

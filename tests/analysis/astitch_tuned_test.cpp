@@ -12,7 +12,7 @@
 #include "tests/support/mapping_fields.h"
 
 namespace stitchwork::astitch {
-namespace {
+namespace TEST_FILE {
 
 using Kind = GroupDomain::Kind;
 
@@ -251,5 +251,5 @@ INSTANTIATE_TEST_SUITE_P(Datasets, TunedGolden,
                                            "row_64x30000"),
                          [](const auto& info) { return std::string(info.param); });
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork::astitch

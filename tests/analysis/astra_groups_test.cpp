@@ -10,7 +10,7 @@
 #include "tests/support/astra_graphs.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using astra::FusionGroup;
 using astra::Ladder;
@@ -302,5 +302,5 @@ TEST(AstraGroups, EqualNumbersAreEqualProvenance) {
   }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -19,7 +19,7 @@
 #include "tests/support/astra_graphs.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::Contains;
 using ::testing::Field;
@@ -246,5 +246,5 @@ TEST(AstraPlanner, AModelWithoutProductsIsPlannedAsItsElementwisePlanner) {
   EXPECT_EQ(make_plan(graph, v100(), "astra-f").predicted_us, make_plan(graph, v100(), "xla").predicted_us);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -12,7 +12,7 @@
 #include "tests/support/astra_graphs.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using astra::FusedCall;
 using astra::Region;
@@ -334,5 +334,5 @@ TEST(AstraRegions, PinsGoBack) {
   }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -13,7 +13,7 @@
 #include "tests/support/astra_graphs.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using astra::Bindings;
 using astra::Epoch;
@@ -346,5 +346,5 @@ TEST(AstraTree, OfTheWorkedExamplesTakesTheirTrials) {
   EXPECT_EQ(astra::explore(chains, "b0", of_chains, times(chains, 3), 1000).size(), 8u);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -14,7 +14,7 @@
 #include "tests/support/random_graph.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using testing::dataset;
 using testing::graph_of;
@@ -115,5 +115,5 @@ TEST(Auto, XlaFusionsOfAKernelLeaveValuesThatOthersReadThroughBroadcasts) {
   for (const Device* on : {&device("v100"), static_cast<const Device*>(&slow)}) make_plan(graph, *on, "auto");
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

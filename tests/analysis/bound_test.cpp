@@ -6,7 +6,7 @@
 #include "tests/support/graphs.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using testing::graph_of;
 
@@ -112,5 +112,5 @@ TEST(KernelBound, AKernelsSizeForcesMore) {
   EXPECT_EQ(bound_of(body, 1).kernels, 4);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

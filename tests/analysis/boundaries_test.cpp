@@ -17,7 +17,7 @@
 #include "tests/support/graphs.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 enum Meets { kKernels, kCall, kCopy, kControl, kResult };
 
@@ -196,5 +196,5 @@ TEST(Boundaries, OfFusionStitchingSayWhatLiesBetween) {
   EXPECT_EQ(rules.size(), 1u);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -15,7 +15,7 @@
 #include "tests/support/graphs.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -179,5 +179,5 @@ TEST(ControlFlow, OpsOfABodyAreExplained) {
   EXPECT_EQ(explanation.opcode, "tanh");
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -12,7 +12,7 @@
 #include "tests/support/mapping_fields.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using testing::dataset;
 using testing::graph_of;
@@ -215,5 +215,5 @@ TEST(Cost, DivergenceIsThatOfTheWarpsThatComputeAPiece) {
   }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

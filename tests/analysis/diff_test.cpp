@@ -8,7 +8,7 @@
 #include "tests/support/graphs.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using testing::dataset;
 using ::testing::ElementsAre;
@@ -102,5 +102,5 @@ TEST(Diff, TextSaysWhatAndWhy) {
   EXPECT_THAT(text, HasSubstr("apart in A [xla.expensive-and-reused]"));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

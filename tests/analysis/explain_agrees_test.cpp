@@ -8,7 +8,7 @@
 #include "tests/support/graphs.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 TEST(Decisions, NoneStandsBesideItsOpposite) {
   for (const char* model : {"fig7", "softmax_block", "layer_norm_grad", "mlp_training", "adam_tiny",
@@ -29,5 +29,5 @@ TEST(Decisions, NoneStandsBesideItsOpposite) {
       }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -13,7 +13,7 @@
 #include "tests/support/graphs.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using testing::dataset;
 using ::testing::ElementsAre;
@@ -230,5 +230,5 @@ TEST(Explain, UnknownOpsAreAnsweredWithCloseNames) {
   }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -5,7 +5,7 @@
 #include "tests/support/graphs.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using testing::graph_of;
 using testing::op;
@@ -75,5 +75,5 @@ TEST(Facts, ReductionMapsReachEveryElementOnce) {
   for (const IndexExpr& e : shape.output_map.results) EXPECT_FALSE(e.uses_dim(1));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -15,7 +15,7 @@
 #include "tests/support/graphs.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using fission::Candidate;
 using fission::has;
@@ -285,5 +285,5 @@ TEST(FissionWindows, LargeComponentsAreCutWhereFewestBytesCross) {
   EXPECT_LE(plan.predicted_us, make_plan(graph, device("v100-sxm2"), "tvm").predicted_us + 0.01);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -17,7 +17,7 @@
 #include "tests/support/json_schema.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using testing::dataset;
 using ::testing::HasSubstr;
@@ -255,5 +255,5 @@ TEST(FissionRewrite, StepsAreDecisionsAndReplanningTakesThemAgain) {
   EXPECT_THROW(make_plan(graph, device("v100-sxm2"), "tvm", again), Error);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -14,7 +14,7 @@
 #include "tests/support/graphs.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using testing::graph_of;
 using ::testing::HasSubstr;
@@ -122,5 +122,5 @@ TEST(FissionSearch, RegionsThatAreAlikeHaveOneText) {
   EXPECT_GE(layers, 3);  // attention, the feed-forward net, norms
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -12,7 +12,7 @@
 #include "tests/support/fission_graphs.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::HasSubstr;
 
@@ -92,5 +92,5 @@ TEST(FissionText, CbcReadsTheProgramThatItSolves) {
   }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -6,7 +6,7 @@
 #include "tests/support/graphs.h"
 
 namespace stitchwork::fusionstitching::deep {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::ElementsAre;
 using testing::graph_of;
@@ -150,5 +150,5 @@ TEST(FsLibrary, MoreBlocksAreFasterUntilTheDeviceIsFull) {
   EXPECT_LT(us(16), us(1));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork::fusionstitching::deep

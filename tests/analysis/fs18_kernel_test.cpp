@@ -8,7 +8,7 @@
 #include "tests/support/graphs.h"
 
 namespace stitchwork::fusionstitching {
-namespace {
+namespace TEST_FILE {
 
 using testing::graph_of;
 using testing::op;
@@ -88,5 +88,5 @@ TEST(FsOptions, TheDevicesLimitLeavesRoomForReductions) {
   EXPECT_EQ(shared_limit(options, device("v100"), 20480), 49152 - 8192);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork::fusionstitching

@@ -19,7 +19,7 @@
 #include "tests/support/graphs.h"
 
 namespace stitchwork::fusionstitching {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::Contains;
 using testing::graph_of;
@@ -375,5 +375,5 @@ TEST(FsLibrary, ManyThreadsPlanTheSameBytesTwice) {
   }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork::fusionstitching

@@ -4,7 +4,7 @@
 #include "tests/support/graphs.h"
 
 namespace stitchwork::fusionstitching {
-namespace {
+namespace TEST_FILE {
 
 using enum ScheduleType;
 
@@ -44,5 +44,5 @@ TEST(FsLocality, WhatIsLookedUpMayLieAnywhere) {
   EXPECT_EQ(covering(text, {0, 1, kRow}), (Schedule{0, 1, kRow}));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork::fusionstitching

@@ -8,7 +8,7 @@
 #include "tests/support/graphs.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using testing::dataset;
 using ::testing::ElementsAre;
@@ -186,5 +186,5 @@ TEST(Fs18, ManyThreadsPlanTheSame) {
   EXPECT_EQ(to_text(graph, plan(graph)), to_text(graph, plan(graph)));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

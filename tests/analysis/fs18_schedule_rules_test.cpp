@@ -10,7 +10,7 @@
 #include "tests/support/graphs.h"
 
 namespace stitchwork::fusionstitching {
-namespace {
+namespace TEST_FILE {
 
 using enum ScheduleType;
 using testing::graph_of;
@@ -228,5 +228,5 @@ TEST(FsRules, WhatPassesTableOneIsBlockLocalByIndexIntervals) {
   }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork::fusionstitching

@@ -3,7 +3,7 @@
 #include "analysis/planners/fusionstitching/schedule.h"
 
 namespace stitchwork::fusionstitching {
-namespace {
+namespace TEST_FILE {
 
 using enum ScheduleType;
 
@@ -56,5 +56,5 @@ TEST(FsSchedule, DistinctCandidatesAreOfDifferentChunks) {
 
 TEST(FsSchedule, TextNamesDimPartsAndType) { EXPECT_EQ(to_text(Schedule{1, 8, kRow}), "(1,8,Row)"); }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork::fusionstitching

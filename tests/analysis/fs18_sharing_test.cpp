@@ -6,7 +6,7 @@
 #include "tests/support/graphs.h"
 
 namespace stitchwork::fusionstitching {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::ElementsAre;
 
@@ -119,5 +119,5 @@ TEST(FsShrinking, ReductionsNeverGiveUp) {
   EXPECT_EQ(plan.granted.size(), 2u);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork::fusionstitching

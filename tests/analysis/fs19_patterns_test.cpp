@@ -11,7 +11,7 @@
 #include "tests/support/graphs.h"
 
 namespace stitchwork::fusionstitching {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::Contains;
 using testing::graph_of;
@@ -189,5 +189,5 @@ TEST(Fs19Exploration, CapsAreToldAndKept) {
                           [](const Decision& d) { return d.verdict.rule == "fs19.cap"; }));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork::fusionstitching

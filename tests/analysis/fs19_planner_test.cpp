@@ -16,7 +16,7 @@
 #include "tests/support/graphs.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using testing::dataset;
 using testing::graph_of;
@@ -223,5 +223,5 @@ TEST(FusionStitching, KnobsThatAreNoneAreRefused) {
   EXPECT_THROW(edited(graph, {}, {{"adaptive_mapping", "on"}}), Error);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -13,7 +13,7 @@
 #include "tests/support/graphs.h"
 
 namespace stitchwork::fusionstitching {
-namespace {
+namespace TEST_FILE {
 
 using testing::graph_of;
 
@@ -257,5 +257,5 @@ TEST(Fs19Solver, OptimumIsThatOfAllChoicesAndGreedyIsNeverBetter) {
   }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork::fusionstitching

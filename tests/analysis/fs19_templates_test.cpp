@@ -10,7 +10,7 @@
 #include "tests/support/graphs.h"
 
 namespace stitchwork::fusionstitching {
-namespace {
+namespace TEST_FILE {
 
 using testing::graph_of;
 using ::testing::HasSubstr;
@@ -120,5 +120,5 @@ TEST(Fs19Packing, PartsThatNothingConnectsHaveBlocksOfTheirOwn) {
   EXPECT_GT(apart.kernels.size(), 1u);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork::fusionstitching

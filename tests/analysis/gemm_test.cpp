@@ -8,7 +8,7 @@
 #include "tests/support/graphs.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 struct Case {
   const char* name;
@@ -90,5 +90,5 @@ TEST(GemmOf, SumsThatLieApartDifferentlyAreNoProduct) {
   EXPECT_FALSE(gemm_of(entry.node(entry.root), entry.node(0).shape, entry.node(1).shape).has_value());
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

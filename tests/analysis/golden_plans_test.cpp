@@ -9,7 +9,7 @@
 #include "tests/support/graphs.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using testing::dataset;
 
@@ -89,5 +89,5 @@ TEST(GoldenPlans, AdamOf200TensorsIsOneUpdateOverAndOver) {
       << "lanes share the blocks out";
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -11,7 +11,7 @@
 #include "tests/support/graphs.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -141,5 +141,5 @@ ENTRY main { x = f32[64] parameter(0)  zero = s32[] constant(0)  t = (s32[], f32
   EXPECT_EQ(plan.counts.dynamic_memory_kernels, 3 * 2);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -14,7 +14,7 @@
 #include "core/passes/passes.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 struct Stop {};
 
@@ -46,5 +46,5 @@ TEST(InterruptedPlanning, EndsAtAnyPointAndPlansTheSameAfterwards) {
   }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

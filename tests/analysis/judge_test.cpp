@@ -18,7 +18,7 @@
 #include "tests/support/graphs.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using astitch::Searched;
 
@@ -136,5 +136,5 @@ TEST(WorthCache, AsksOnceForEachKey) {
   EXPECT_EQ(cache.size(), 2u);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -10,7 +10,7 @@
 #include "tests/support/planner_settings.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using testing::dataset;
 
@@ -117,5 +117,5 @@ TEST(DataReuse, OffLeavesNoRegionalValue) {
   }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -12,7 +12,7 @@
 #include "tests/support/random_mappings.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using Element = std::pair<std::int64_t, std::int64_t>;  ///< row, col of the domain
 
@@ -225,5 +225,5 @@ TEST(Layouts, GiveRowsBehindALeadToOneThreadOnce) {
         }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

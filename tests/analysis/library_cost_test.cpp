@@ -10,7 +10,7 @@
 #include "tests/support/graphs.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 MatrixProduct product_of(const std::string& parameters, const std::string& call) {
   const Graph graph = testing::graph_of(parameters + "  ROOT r = " + call);
@@ -106,5 +106,5 @@ TEST(LibraryCost, IsExplainedWithItsArithmetic) {
           .total_us);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -12,7 +12,7 @@
 #include "tests/support/random_mappings.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 TEST(Mappings, OfPlansAreTheirFields) {
   int seen = 0;
@@ -128,5 +128,5 @@ TEST(Deals, GiveEveryTaskToOneTaker) {
     }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

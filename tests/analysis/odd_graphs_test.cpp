@@ -4,7 +4,7 @@
 #include "tests/support/graphs.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using testing::graph_of;
 
@@ -134,5 +134,5 @@ TEST(OddGraphs, OnlyOneTaskReadsARowThroughAPad) {
       "ROOT c = f32[3] slice(r), slice={[3:6:1]}");
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -15,7 +15,7 @@
 #include "tests/support/held_out.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using testing::HeldOut;
 
@@ -142,5 +142,5 @@ TEST(OnePassChoice, GatheringCountsByWhatIsGathered) {
   EXPECT_LT(more(squares), 5 * kWarps);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -13,7 +13,7 @@
 #include "tests/support/graphs.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 /// Figures that often share a bucket, or lie at its edges.
 class Draw {
@@ -137,5 +137,5 @@ TEST(Worth, AddsUpOverKernels) {
   EXPECT_EQ(all.evidence, Evidence::kModelled);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

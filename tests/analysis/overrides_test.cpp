@@ -17,7 +17,7 @@
 #include "tests/support/paper.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::AllOf;
 using testing::dataset;
@@ -292,5 +292,5 @@ TEST(OverrideForbidMerge, RemoteStitchingConsultsIt) {
   EXPECT_NE(kernel_of(graph, plan, "a"), kernel_of(graph, plan, "b"));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -11,7 +11,7 @@
 #include "tests/support/json_schema.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using Json = nlohmann::ordered_json;
 using testing::dataset;
@@ -104,5 +104,5 @@ TEST(PlanJson, BrokenJsonIsReportedWithLineAndColumn) {
   EXPECT_EQ(e.column(), 3);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -9,7 +9,7 @@
 #include "tests/support/graphs.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::HasSubstr;
 
@@ -86,5 +86,5 @@ ENTRY main { x = f32[8] parameter(0)  zero = s32[] constant(0)  t = (s32[], f32[
   EXPECT_GT(plan_memory(graph, plan, true).peak_bytes, memory.peak_bytes) << "the host's tuples";
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -7,7 +7,7 @@
 #include "tests/support/graphs.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using testing::dataset;
 using ::testing::HasSubstr;
@@ -91,5 +91,5 @@ TEST(PlannerTable, EveryDeviceCanPlanFig7) {
       EXPECT_NO_THROW(make_plan(graph, d, row.name)) << d.id << " " << row.name;
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -5,7 +5,7 @@
 #include <random>
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 TEST(PostDominators, PathsOfADiamondMeetWhereItCloses) {
   const PostDominators d({{1, 2}, {3}, {3}, {}});
@@ -45,5 +45,5 @@ TEST(PostDominators, AgreeWithAllPathsOfRandomGraphs) {
   }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -7,7 +7,7 @@
 #include "tests/support/mapping_fields.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using testing::dataset;
 using testing::graph_of;
@@ -131,5 +131,5 @@ TEST(Propagation, LeavesOpsOutsideTheGroupAlone) {
   EXPECT_FALSE(places.contains(op(graph, "c")));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -6,7 +6,7 @@
 #include "tests/support/graphs.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 struct Case {
   const char* dataset;
@@ -38,5 +38,5 @@ INSTANTIATE_TEST_SUITE_P(Exceptions, QualityOf,
                                            Case{"adam_step", 5.0}),
                          [](const auto& info) { return std::string(info.param.dataset); });
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -10,7 +10,7 @@
 #include "tests/support/shrink_hlo.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using testing::PlannerSetting;
 
@@ -108,5 +108,5 @@ TEST(RandomPlansSlow, PlansOfLargerGraphsAreValid) {
   }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

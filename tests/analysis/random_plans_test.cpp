@@ -6,7 +6,7 @@
 #include "tests/support/fuzz.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 // make_plan itself checks what it made with verify.
 class RandomPlans : public ::testing::TestWithParam<std::uint32_t> {};
@@ -21,5 +21,5 @@ TEST_P(RandomPlans, EveryPlannerMakesAValidPlan) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomPlans, ::testing::Range<std::uint32_t>(0, 100));
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

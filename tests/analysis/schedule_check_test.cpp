@@ -10,7 +10,7 @@
 #include "tests/support/graphs.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -110,5 +110,5 @@ TEST(ScheduleCheck, FaultsInRandomSchedulesAreFound) {
   EXPECT_GE(writers, 10);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

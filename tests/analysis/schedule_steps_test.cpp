@@ -8,7 +8,7 @@
 #include "tests/support/graphs.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::ElementsAre;
 using testing::graph_of;
@@ -77,5 +77,5 @@ TEST(SharedReads, GoThroughWhatIsComputedInItsPlaceAndNoFurther) {
   EXPECT_THAT(reads({"a", "d"}, {}), ElementsAre("d"));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

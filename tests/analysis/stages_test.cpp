@@ -12,7 +12,7 @@
 #include "tests/support/graphs.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 TEST(Stages, SourcesAreAllThatAnOpReads) {
   for (const char* model : {"fig7", "layer_norm_grad_tiny", "attention_tiny"}) {
@@ -60,5 +60,5 @@ TEST(Stages, PlanningAJoinOfManySlicesTakesTimeAboutByTheirNumber) {
   EXPECT_LT(second, 20 * first + 0.5);  // it was 43 times: each slice asked what all of them are made from
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -5,7 +5,7 @@
 #include "tests/support/graphs.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
@@ -57,5 +57,5 @@ TEST(Statistics, SizesAreCountedByPowersOfTwo) {
               ElementsAre(Pair(-1, 1), Pair(9, 1), Pair(10, 1)));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -17,7 +17,7 @@
 #include "tests/support/graphs.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 const PlanOptions kRounded{.tf32 = true};
 
@@ -125,5 +125,5 @@ TEST(Tf32, IsRefusedWhereNoUnitComputesIt) {
   }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -12,7 +12,7 @@
 #include "tests/support/mapping_fields.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 testing::MappingFields tile(std::int64_t rows, int cols) {
   testing::MappingFields m;
@@ -273,5 +273,5 @@ TEST(StagedRows, VerifyHoldsResultsApartFromWhatIsStillRead) {
   EXPECT_EQ(rule(wrong), "verify.mapping.staged");
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

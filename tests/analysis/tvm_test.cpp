@@ -7,7 +7,7 @@
 #include "tests/support/graphs.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::Contains;
 using testing::dataset;
@@ -177,5 +177,5 @@ TEST(TvmRules, PostDominatorsAreWhereAllPathsMeetFirst) {
             "d: broadcast\n");
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

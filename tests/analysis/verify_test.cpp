@@ -13,7 +13,7 @@
 #include "tests/support/paper.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using Json = nlohmann::ordered_json;
 using ::testing::Contains;
@@ -370,5 +370,5 @@ TEST(Verify, RequireValidThrowsTheFirstProblemAndTheirNumber) {
   }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -9,7 +9,7 @@
 #include "tests/support/mapping_fields.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using testing::dataset;
 using ::testing::ElementsAre;
@@ -200,5 +200,5 @@ TEST(XlaRules, ExpensiveDiffersFromHeavy) {
   EXPECT_TRUE(expensive("f"));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -11,7 +11,7 @@
 #include "tests/cli/run_command.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
@@ -198,5 +198,5 @@ TEST_F(Errors, WrongUsageExitsWithTwo) {
   EXPECT_EQ(run_command(std::vector<std::string>{}).exit_code, 2);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -16,7 +16,7 @@
 #include "tests/support/onnx_model.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 namespace fs = std::filesystem;
 using testing::CommandResult;
@@ -165,5 +165,5 @@ TEST(ExamplesSlow, OfEveryHelpRun) {
   fs::current_path(before);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -11,7 +11,7 @@
 #include "tests/support/json_schema.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 TEST(JsonDocumentsSlow, Demo) {
   const std::filesystem::path folder = std::filesystem::path(::testing::TempDir()) / "json_demo";
@@ -59,5 +59,5 @@ TEST(ReproduceSlow, QuickTablesOfAstitchAreWhole) {
   EXPECT_NE(read_file(folder + "/report.md").find("| CRNN | MEM saved | 69.9 % |"), std::string::npos);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

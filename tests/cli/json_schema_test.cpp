@@ -16,7 +16,7 @@
 #include "tests/cli/run_command.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 namespace fs = std::filesystem;
 using ::testing::IsEmpty;
@@ -649,5 +649,5 @@ TEST_F(JsonDocuments, ReproductionOfWhatNeedsNoTrials) {
   EXPECT_EQ(run_command({"reproduce", "astitch", "--only", "table7"}).exit_code, 1);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -18,7 +18,7 @@
 #include "tests/cli/run_command.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 namespace fs = std::filesystem;
 using fusionstitching::PerformanceLibrary;
@@ -169,5 +169,5 @@ TEST(LibrarySlow, TheChosenScheduleIsTheBestOfItsThreadsAndNearlyOfAll) {
   }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -13,7 +13,7 @@
 #include "tests/support/json_schema.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
@@ -175,5 +175,5 @@ TEST_F(LibraryCommand, HelpHasExamplesAndShellsCompleteIt) {
     EXPECT_THAT(run_command(std::string(command) + " --help").out, HasSubstr("--library")) << command;
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

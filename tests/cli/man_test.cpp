@@ -10,7 +10,7 @@
 #include "tests/cli/run_command.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 namespace fs = std::filesystem;
 using testing::CommandResult;
@@ -70,5 +70,5 @@ TEST(Man, AnUnknownCommandHasNone) {
   EXPECT_THAT(result.err, HasSubstr("no command 'experiment rum' has a page"));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

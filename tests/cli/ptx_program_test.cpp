@@ -14,7 +14,7 @@
 #include "tests/support/json_schema.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
@@ -238,5 +238,5 @@ TEST_F(Dumps, WrongOnesFailTheCheck) {
   EXPECT_THAT(ran["check"]["message"].get<std::string>(), ::testing::Not(IsEmpty()));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

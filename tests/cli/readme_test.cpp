@@ -7,7 +7,7 @@
 #include "tests/cli/run_command.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 struct Shown {
   std::string command, output;
@@ -77,5 +77,5 @@ TEST(Readme, EveryCommandShownPrintsWhatIsShown) {
   EXPECT_GE(run, 3);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

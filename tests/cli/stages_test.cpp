@@ -14,7 +14,7 @@
 #include "tests/support/json_schema.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 namespace fs = std::filesystem;
 using testing::CommandResult;
@@ -138,5 +138,5 @@ TEST_F(WithDisassembler, WhatFailsLeavesNothing) {
   EXPECT_EQ(entries(), 1u) << "the disassembler alone";
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

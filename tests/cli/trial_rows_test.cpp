@@ -10,7 +10,7 @@
 #include "tests/cli/run_command.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
@@ -57,5 +57,5 @@ TEST(TrialRows, VersionNamesTheResults) {
   EXPECT_THAT(run_command(std::string("--version")).out, HasSubstr("results " + results_version()));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -14,7 +14,7 @@
 #include "tests/cli/run_command.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::AllOf;
 using testing::CommandResult;
@@ -165,5 +165,5 @@ TEST(Usage, OutputThatDoesNotArriveIsAnError) {
   }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -10,7 +10,7 @@
 #include "tests/support/json_schema.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using testing::CommandResult;
 using ::testing::HasSubstr;
@@ -146,5 +146,5 @@ TEST_F(View, WrongPlannersAreRefusedBeforeAnythingIsWritten) {
   EXPECT_FALSE(std::filesystem::exists(file));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

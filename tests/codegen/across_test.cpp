@@ -6,7 +6,7 @@
 #include "tests/codegen/planned.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 struct Case {
   int rows = 100, cols = 33;
@@ -130,5 +130,5 @@ TEST(Across, ReducersAndTypesAreRight) {
   expect_right(product, rows_of(product, 32, 2, 2), 64);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

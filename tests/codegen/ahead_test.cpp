@@ -7,7 +7,7 @@
 #include "tests/support/golden_tensors.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 struct Loads {
   int first = 0,
@@ -111,5 +111,5 @@ TEST(LoadsAhead, GiveWhatTheReferenceGives) {
   }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -11,7 +11,7 @@
 #include "tests/codegen/planned.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using testing::mapping_of;
 using K = testing::MappingKind;
@@ -303,5 +303,5 @@ TEST_P(DrawnChoices, AreRight) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, DrawnChoices, ::testing::Range(0u, 8u));
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -11,7 +11,7 @@
 #include "tests/support/staged_rows.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::Contains;
 using testing::expect_right;
@@ -279,5 +279,5 @@ TEST(BulkCopies, ThatCannotBeAreFound) {
   EXPECT_THAT(rules(wrong), Contains("verify.slot"));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

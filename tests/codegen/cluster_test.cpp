@@ -11,7 +11,7 @@
 #include "tests/support/clustered.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using testing::graph_of;
 using testing::is_clustered;
@@ -390,5 +390,5 @@ TEST(ClusterRows, AreRefusedByACompilerWithoutThem) {
   }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -15,7 +15,7 @@
 #include "tests/codegen/harness.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 namespace fs = std::filesystem;
 
 const char* const kModule = R"(HloModule m
@@ -318,5 +318,5 @@ TEST(WriteKernels, NamesAFolderItCannotMake) {
   }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -9,7 +9,7 @@
 #include "tests/codegen/float_ops.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -299,5 +299,5 @@ TEST(FastMath, IsInKernelsThatAreRead) {
               HasSubstr("ex2.approx.ftz.f32"));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -7,7 +7,7 @@
 #include "tests/codegen/judged.h"
 
 namespace stitchwork::testing {
-namespace {
+namespace TEST_FILE {
 
 struct Case {
   const char* workload;
@@ -120,5 +120,5 @@ INSTANTIATE_TEST_SUITE_P(Kernels, GeneratedAgainstHandwritten,
                            return fmt::format("{}_{}", info.param.workload, info.param.size.dtype);
                          });
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork::testing

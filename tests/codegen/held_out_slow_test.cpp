@@ -23,7 +23,7 @@
 #include "tests/support/staged_rows.h"
 
 namespace stitchwork::testing {
-namespace {
+namespace TEST_FILE {
 
 /// Over several shapes a rule has to be no loss.
 constexpr double kMeanError = 0.03;
@@ -150,7 +150,7 @@ std::optional<FusionPlan> other_splits(const Graph& graph, const Device& target,
                                        const FusionPlan& chosen) {
   if (chosen.kernels.size() != 1) return std::nullopt;
   const Group& group = chosen.kernels[0].groups.at(0);
-  const int split = segments(group.mapping), uneven = split + split / 3 | 1;
+  const int split = segments(group.mapping), uneven = (split + split / 3) | 1;
   if (!is<mapping::Columns>(group.mapping) || split < 4 || extents(group.mapping).cols % uneven == 0)
     return std::nullopt;
   const std::string name = graph.entry_computation().node(group.dominant).name;
@@ -260,5 +260,5 @@ std::vector<Rule> rules() {
 INSTANTIATE_TEST_SUITE_P(Rules, HeldOutShapes, ::testing::ValuesIn(rules()),
                          [](const auto& info) { return std::string(info.param.name); });
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork::testing

@@ -12,7 +12,7 @@
 #include "tests/support/shared_groups.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using testing::graph_of;
 using testing::op;
@@ -201,5 +201,5 @@ TEST(InPlace, IsRefusedOfElementsOfOtherSizesOrOfSeveralThreads) {
       "");
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

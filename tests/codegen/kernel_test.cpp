@@ -9,7 +9,7 @@
 #include "tests/support/paper.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 Graph dataset(const std::string& name) {
   return canonicalize(read_graph(STITCHWORK_SOURCE_DIR "/datasets/" + name + ".hlo"));
@@ -171,5 +171,5 @@ INSTANTIATE_TEST_SUITE_P(
       return fmt::format("{}_{}{}", info.param.planner, info.param.tuned ? "tuned_" : "", info.param.dataset);
     });
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

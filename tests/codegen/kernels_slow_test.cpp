@@ -6,7 +6,7 @@
 #include "tests/codegen/judged.h"
 
 namespace stitchwork::testing {
-namespace {
+namespace TEST_FILE {
 
 struct Case {
   const char* workload;
@@ -197,5 +197,5 @@ TEST(KernelTable, Prints) {
         }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork::testing

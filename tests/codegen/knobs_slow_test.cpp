@@ -6,7 +6,7 @@
 #include "tests/support/planner_settings.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 /// A graph of every mechanism: rows shorter and longer than a block, a column sum, a heavy op behind a
 /// broadcast.
@@ -50,5 +50,5 @@ TEST(Knobs, EveryValueOfEveryPlannerComputesTheGraph) {
     }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -6,7 +6,7 @@
 #include "tests/codegen/planned.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 /// Independent normalisations over rows and columns, a split reduction and element-wise ops: lanes with
 /// shared memory, with grid barriers, and with neither.
@@ -111,5 +111,5 @@ TEST(Lanes, AnOptimiserUpdateIsRight) {
   testing::expect_correct(graph, plan);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

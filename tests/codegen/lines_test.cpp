@@ -10,7 +10,7 @@
 #include "tests/codegen/harness.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::HasSubstr;
 
@@ -102,5 +102,5 @@ TEST(SourceLines, KernelsThatAreExecutedAreCompiledWithout) {
   EXPECT_EQ(executable.kernels.at(0).ptx.find(".loc"), std::string::npos);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

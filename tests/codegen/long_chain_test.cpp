@@ -10,7 +10,7 @@
 #include "tests/codegen/harness.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 Graph chain_of(int ops) {
   std::string text = "HloModule m\nENTRY main {\nx = f32[64] parameter(0)\nv0 = f32[64] negate(x)\n";
@@ -138,5 +138,5 @@ TEST(LongRun, OpsOfManyInstructionsAreFunctions) {
   testing::expect_correct(graph, plan);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -9,7 +9,7 @@
 #include "tests/support/fuzz.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using testing::mapping_of;
 using K = testing::MappingKind;
@@ -243,5 +243,5 @@ ENTRY main {{
   }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -8,7 +8,7 @@
 #include "tests/codegen/mutated.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 /// What is changed in the CUDA C++ of a subject: the pattern's first match, from the kernel on unless it is
 /// only in the code before that, or every match.
@@ -212,5 +212,5 @@ TEST(Mutation, AccumulatorsThatNothingSetsToZeroAreCaught) {
   EXPECT_NE(testing::verdict(made, made.executable, judge), "");
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -9,7 +9,7 @@
 #include "tests/codegen/workloads.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 struct Case {
   const char* workload;
@@ -65,5 +65,5 @@ TEST(Identifiers, AreWordsThatBeginWithALetter) {
   EXPECT_EQ(identifiers("a1 = sw_max(b_2.y, 3.0f) + 0x7fu;\n_x"), (Identifiers{"_x", "a1", "b_2", "sw_max"}));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -10,7 +10,7 @@
 #include "tests/codegen/workloads.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using testing::graph_of;
 
@@ -265,5 +265,5 @@ TEST(OnePass, ElementsBehindAReductionAreNotGatheredThoughALaterPhaseStoresThem)
   EXPECT_TRUE(verify(graph, device, plan).empty());
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

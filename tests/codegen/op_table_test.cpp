@@ -8,7 +8,7 @@
 #include "tests/codegen/harness.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 constexpr int kElements = 197;
 
@@ -154,5 +154,5 @@ TEST_P(OpTable, GeneratedCodeAgreesWithTheEvaluator) {
 INSTANTIATE_TEST_SUITE_P(Every, OpTable, ::testing::ValuesIn(kDTypes),
                          [](const auto& info) { return std::string(name(info.param)); });
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

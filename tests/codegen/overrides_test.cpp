@@ -2,7 +2,7 @@
 #include "tests/codegen/harness.h"
 
 namespace stitchwork::testing {
-namespace {
+namespace TEST_FILE {
 
 struct Case {
   const char* name;
@@ -54,5 +54,5 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"split_factor_columns", {EditKind::kSplitFactor, {"c"}, "", 7}}),
     [](const auto& info) { return std::string(info.param.name); });
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork::testing

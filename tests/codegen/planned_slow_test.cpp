@@ -2,7 +2,7 @@
 #include "tests/support/random_graph.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 class RandomGraphs : public ::testing::TestWithParam<int> {};
 
@@ -14,5 +14,5 @@ TEST_P(RandomGraphs, AreComputedAlikeByEveryPlanner) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomGraphs, ::testing::Range(2, 30));
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

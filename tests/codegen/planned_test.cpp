@@ -3,7 +3,7 @@
 #include "tests/support/random_graph.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using testing::expect_planned_correct;
 
@@ -72,5 +72,5 @@ TEST(Planned, ARandomGraph) {
   expect_planned_correct(testing::graph_of(testing::random_hlo(1)));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -7,7 +7,7 @@
 #include "tests/codegen/harness.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -57,5 +57,5 @@ ENTRY main {
   EXPECT_LT(lines(cuda_prelude(text)), 40);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -12,7 +12,7 @@
 #include "tests/support/shared_groups.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 /// Twenty batched products of operands in device memory, a thread or some lanes a result.
 TEST(ProductEstimates, AreWithinAFactorOfTheSimulatedTime) {
@@ -47,5 +47,5 @@ TEST(ProductEstimates, AreWithinAFactorOfTheSimulatedTime) {
   EXPECT_LT(ratios.back(), 4);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -14,7 +14,7 @@
 #include "tests/support/shared_groups.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using testing::graph_of;
 using testing::op;
@@ -140,5 +140,5 @@ TEST(Products, AreTheOnlyLibraryOpsOfKernels) {
       << problems(graph, plan);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -4,7 +4,7 @@
 #include "tests/codegen/harness.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 std::string written(const std::string& version, const std::string& target, const std::string& directives,
                     const std::string& body) {
@@ -44,5 +44,5 @@ TEST(PtxTarget, OthersStayAsTheyAre) {
   EXPECT_EQ(least_architecture(ptx), 0);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

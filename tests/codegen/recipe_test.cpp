@@ -14,7 +14,7 @@
 #include "tests/support/graphs.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 /// Whether the op is computed in its only reader's kernel: both element-wise, of one shape.
 bool joins_its_reader(const Computation& computation, const Node& node, const std::vector<NodeId>& readers) {
@@ -59,5 +59,5 @@ TEST(Recipe, APlannerOfFortyLinesMakesPlansThatVerifyAndRun) {
   EXPECT_GE(fewer, 6);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -4,7 +4,7 @@
 #include "tests/codegen/planned.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 Graph module_of(const std::string& body) {
   return testing::graph_of(
@@ -92,5 +92,5 @@ TEST(SeveralReductions, RowsThatFitNoVectorStandBesideRowsThatDo) {
       "  h = f32[64,128] broadcast(v), dimensions={0}\n  ROOT o = f32[64,128] multiply(y, h)\n"));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -6,7 +6,7 @@
 #include "tests/support/paper.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::HasSubstr;
 using testing::normalised;
@@ -80,5 +80,5 @@ TEST(Residence, WhatDoesNotFitIsComputedAgain) {
   testing::expect_correct(graph, plan);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -12,7 +12,7 @@
 #include "tests/codegen/mutated.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 /// What an edit can be made of: the same schedule's copies, each with one change. `change` is called with
 /// every place in turn and returns whether it has changed that one; it is asked again until no copy changes.
@@ -330,5 +330,5 @@ TEST(ScheduleMutation, WhatARunFindsVerifyRefuses) {
   }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -13,7 +13,7 @@
 #include "tests/support/paper.h"
 
 namespace stitchwork::testing {
-namespace {
+namespace TEST_FILE {
 
 #define SKIP_WITHOUT_PTXAS() \
   SKIP_WITHOUT_COMPILER();   \
@@ -201,5 +201,5 @@ TEST(Settle, AKernelThatFitsIsLeftAlone) {
   EXPECT_TRUE(settled_plan.plan.edits.empty());
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork::testing

@@ -5,7 +5,7 @@
 #include "tests/codegen/planned.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 struct Case {
   std::string dtype;
@@ -113,5 +113,5 @@ std::string case_name(const ::testing::TestParamInfo<Case>& info) {
 
 INSTANTIATE_TEST_SUITE_P(Odd, Shapes, ::testing::ValuesIn(cases()), case_name);
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -9,7 +9,7 @@
 #include "tests/support/equal_groups.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using testing::graph_of;
 
@@ -196,5 +196,5 @@ TEST(ShareBodies, PointersFromTheTablePromiseNothingOfAliases) {
   EXPECT_THAT(source, ::testing::HasSubstr("const unsigned char* __restrict__ table"));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

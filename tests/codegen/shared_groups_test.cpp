@@ -10,7 +10,7 @@
 #include "tests/codegen/planned.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using testing::op;
 using testing::StoredOp;
@@ -140,5 +140,5 @@ TEST(SharedGroups, ReadRowsThatWereTakenInTurn) {
     }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

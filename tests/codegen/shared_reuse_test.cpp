@@ -5,7 +5,7 @@
 #include "tests/codegen/planned.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 /// A chain of stored rows, each twice as long as the one before: only the next step reads it.
 std::string chain(int rows, int cols) {
@@ -174,5 +174,5 @@ TEST(SharedReuse, InitialValuesLiveUntilPartialsAreFolded) {
   }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -3,7 +3,7 @@
 #include "tests/codegen/float_ops.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using testing::FloatOp;
 using testing::Wide;
@@ -223,5 +223,5 @@ TEST_P(ReducedPrecision, HasTheBitsOfTheEvaluator) {
 
 INSTANTIATE_TEST_SUITE_P(Of, ReducedPrecision, kTypes, type_name);
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

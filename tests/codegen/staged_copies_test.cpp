@@ -10,7 +10,7 @@
 #include "tests/codegen/staged_plans.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using testing::expect_right;
 using testing::graph_of;
@@ -180,5 +180,5 @@ TEST(StagedCopies, ThatCannotBeAreFound) {
   EXPECT_THAT(rules(wrong), ::testing::Contains("verify.slot"));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

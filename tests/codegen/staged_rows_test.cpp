@@ -10,7 +10,7 @@
 #include "tests/codegen/workloads.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using testing::graph_of;
 using testing::SectorSpread;
@@ -209,5 +209,5 @@ ENTRY main {{
                         device("h200"));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

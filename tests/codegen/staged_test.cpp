@@ -6,7 +6,7 @@
 #include "tests/codegen/workloads.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using testing::graph_of;
 using testing::WorkloadSize;
@@ -129,5 +129,5 @@ ENTRY main {
   EXPECT_TRUE(moved.staged);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -5,7 +5,7 @@
 #include "tests/codegen/planned.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using testing::graph_of;
 
@@ -238,5 +238,5 @@ TEST(Transposes, OfRowsAreRightInAnyShapeAndType) {
   }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -12,7 +12,7 @@
 #include "tests/support/in_turn.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using testing::graph_of;
 using testing::take_in_turn;
@@ -107,5 +107,5 @@ TEST(Turns, AreCountedByTheEstimate) {
     }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -5,7 +5,7 @@
 #include "tests/codegen/harness.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using testing::mapping_of;
 using K = testing::MappingKind;
@@ -191,5 +191,5 @@ TEST(Vectors, WhatIsNotAdjacentOrNotAlignedMovesElementByElement) {
   EXPECT_EQ(loads(reading("f32[32]", "broadcast(x), dimensions={1}")), stores);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -6,7 +6,7 @@
 #include <filesystem>
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 namespace fs = std::filesystem;
 
@@ -30,5 +30,5 @@ TEST(Data, WhatIsNowhereIsNamedAsTheInstallationWouldHaveIt) {
   EXPECT_EQ(module_file("stitchwork_nothing.so"), "");
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -11,7 +11,7 @@
 #include "core/graph/op.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInf = std::numeric_limits<double>::infinity();
@@ -338,5 +338,5 @@ TEST(Literal, HalvesRoundToNearestEven) {
   }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

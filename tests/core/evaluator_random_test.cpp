@@ -7,7 +7,7 @@
 #include "core/hlo/hlo_text.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 constexpr std::uint64_t kKey = 0x0123456789abcdef, kCounter = 0xfedcba9876543210;
 
@@ -78,5 +78,5 @@ TEST(RandomBits, OfAStateThatDoesNotFitAreRefused) {
   EXPECT_THROW(bits("f32[4]", "rng_philox"), Error);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -10,7 +10,7 @@
 #include "core/hlo/hlo_text.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 const std::string kReducers = R"(
 sum { a = f32[] parameter(0)
@@ -323,5 +323,5 @@ TEST(Evaluator, InputsThatDoNotFitAreRefused) {
   EXPECT_THROW(evaluate(graph, std::vector{counting(DType::kS32, {2})}), Error);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

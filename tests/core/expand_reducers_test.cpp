@@ -14,7 +14,7 @@
 #include "core/passes/passes.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 constexpr const char* kReducers =
     "add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }\n"
@@ -235,5 +235,5 @@ TEST(CustomCalls, AreRefusedByTheNameOfWhatTheyCall) {
   }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -11,7 +11,7 @@
 #include "core/passes/passes.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 Graph parse(const std::string& text) { return parse_hlo("HloModule m\n" + text, "test.hlo"); }
 
@@ -201,5 +201,5 @@ TEST(Expand, BatchNormGradIsTheSlopeOfBatchNormTraining) {
     }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -10,7 +10,7 @@
 #include "core/hlo/hlo_text.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 /// The value reduce-precision should give, by rounding numbers where the evaluator rounds bits.
 double reduced(double value, FloatFormat own, FloatFormat to) {
@@ -150,5 +150,5 @@ TEST(OneInteger, IsFoundBehindBroadcastsAndConversions) {
   EXPECT_EQ(exponent_of("  y = f32[2,3] negate(x)\n"), std::nullopt);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 TEST(Format, CommasSeparateThousands) {
   EXPECT_EQ(with_commas(0), "0");
@@ -19,5 +19,5 @@ TEST(Format, BytesAreBinaryUnits) {
   EXPECT_EQ(human_bytes(3.0 * 1024 * 1024 * 1024), "3.0 GiB");
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

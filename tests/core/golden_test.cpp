@@ -6,7 +6,7 @@
 #include "tests/support/golden_tensors.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 class Golden : public ::testing::TestWithParam<std::string> {};
 
@@ -21,5 +21,5 @@ TEST_P(Golden, EvaluatorAgreesWithJax) {
 INSTANTIATE_TEST_SUITE_P(Datasets, Golden, ::testing::ValuesIn(testing::golden_datasets()),
                          [](const auto& info) { return info.param; });
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -6,7 +6,7 @@
 #include "core/hlo/hlo_text.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 Node node_of(Op op, std::string name, Shape shape, std::vector<NodeId> operands = {}) {
   Node node;
@@ -140,5 +140,5 @@ TEST(Equal, SeesEveryPartButNotWhereTheGraphWasRead) {
   EXPECT_TRUE(differs([](Graph& g) { g.computations[0].nodes[2].attrs.other.emplace_back("a", "b"); }));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -6,7 +6,7 @@
 #include "core/hlo/hlo_text.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 /// The message of reading `line` (8) behind parameters x, y f32[4,8], i s32[], z f32[], with these to apply.
 std::string message(const std::string& line) {
@@ -114,5 +114,5 @@ TEST(HloCalleeErrors, GatherDropsOnlyDimensionsOfOneElement) {
             "bad.hlo:9:16: gather's slice size 2 in dimension 0, which its result lacks, is not 1");
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

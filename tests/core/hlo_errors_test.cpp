@@ -8,7 +8,7 @@
 #include "core/hlo/hlo_text.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 /// The message of reading `text`, "" if it is read.
 std::string message(const std::string& text) {
@@ -31,7 +31,7 @@ struct Bad {
   const char* expected;
 };
 
-class HloErrors : public testing::TestWithParam<Bad> {};
+class HloErrors : public ::testing::TestWithParam<Bad> {};
 
 TEST_P(HloErrors, AreNamedWithPositionAndHint) {
   EXPECT_EQ(entry_message(GetParam().lines), GetParam().expected);
@@ -202,5 +202,5 @@ TEST(ReadGraph, NamesTheFileItCannotRead) {
   std::filesystem::remove(path);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -9,7 +9,7 @@
 #include "core/base/error.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 Literal read(const std::string& text, const Shape& shape) {
   HloLexer lexer(text, "literal");
@@ -110,5 +110,5 @@ TEST(HloLiteral, EverySixteenBitFloatReadsBackToItsBits) {
   }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -8,7 +8,7 @@
 #include "core/hlo/hlo_text.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 TEST(HloMutation, DamagedTextGivesAGraphOrAnError) {
   const std::string text = R"hlo(HloModule m, entry_computation_layout={(f32[2,3]{1,0})->f32[2]{0}}
@@ -61,5 +61,5 @@ ENTRY e {
   EXPECT_GT(refused, 0);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -4,7 +4,7 @@
 #include "core/hlo/hlo_text.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 const Node& entry_node(const Graph& graph, std::string_view name) {
   const Computation& entry = graph.entry_computation();
@@ -169,5 +169,5 @@ TEST(HloPrint, OneLineLeavesDefaultLayoutsOut) {
   EXPECT_EQ(to_text(graph, entry, entry.node(2)), "z = f32[3,2] negate(y)");
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

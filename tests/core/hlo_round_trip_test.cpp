@@ -9,7 +9,7 @@
 #include "core/hlo/hlo_text.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 std::string file_text(const std::filesystem::path& path) {
   std::ostringstream out;
@@ -61,5 +61,5 @@ class HloExport : public testing::TestWithParam<std::string> {};
 TEST_P(HloExport, IsPrintedByteForByte) { EXPECT_EQ(to_text(read_graph(GetParam())), file_text(GetParam())); }
 INSTANTIATE_TEST_SUITE_P(Files, HloExport, testing::ValuesIn(short_form_paths()), stem);
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -5,7 +5,7 @@
 #include "core/index/index_map.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 IndexExpr d(int i) { return IndexExpr::dim(i); }
 IndexExpr v(std::int64_t k) { return IndexExpr::value(k); }
@@ -154,5 +154,5 @@ TEST(IndexExpr, RewritingNeverChangesAValue) {
   }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

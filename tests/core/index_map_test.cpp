@@ -8,7 +8,7 @@
 #include "core/index/index_ranges.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using Dims = std::vector<std::int64_t>;
 
@@ -408,5 +408,5 @@ TEST(IndexMap, InversesOfChainsAreInverses) {
   EXPECT_GT(inverted, kChains * 90 / 100);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -4,7 +4,7 @@
 #include "core/index/index_map.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 /// The map of operand `operand` of the root of an entry computation with this body, as text.
 std::string root_map(const std::string& body, int operand) {
@@ -172,5 +172,5 @@ TEST(OperandMap, SortsScattersAndTuplesAreNoMaps) {
             "none");
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -9,7 +9,7 @@
 #include "core/index/index_map.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using Dims = std::vector<std::int64_t>;
 
@@ -199,5 +199,5 @@ TEST(OperandMapSemantics, DynamicSlicesClampTheirStarts) {
   }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -7,7 +7,7 @@
 #include "core/index/window.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using testing::HasSubstr;
 
@@ -134,5 +134,5 @@ TEST(Window, PositionsCountWithDilationAndPadding) {
   EXPECT_EQ(window_positions(2, {.size = 3}), 0);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

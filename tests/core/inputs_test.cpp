@@ -8,7 +8,7 @@
 #include "core/hlo/hlo_text.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using Kind = Distribution::Kind;
 
@@ -179,5 +179,5 @@ TEST(DefaultDistributions, OtherIntegersAreBits) {
   EXPECT_EQ(default_of("ENTRY e { ROOT x = pred[8] parameter(0) }").high, 2);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -5,7 +5,7 @@
 #include <thread>
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 struct Stop {};
 
@@ -38,5 +38,5 @@ TEST(Interrupt, OtherThreadsAreNotAsked) {
   std::thread([] { interruption_point(); }).join();  // would end the program
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

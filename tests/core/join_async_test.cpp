@@ -5,7 +5,7 @@
 #include "core/passes/passes.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 Graph parse(const std::string& text) { return parse_hlo("HloModule m\n" + text, "test.hlo"); }
 
@@ -93,5 +93,5 @@ TEST(HloText, AnAsynchronousPairPrintsInItsLongSpelling) {
   EXPECT_TRUE(equal(parse_hlo(text, "again.hlo"), graph));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

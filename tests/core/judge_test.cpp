@@ -12,7 +12,7 @@
 #include "core/hlo/hlo_text.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::HasSubstr;
 
@@ -380,5 +380,5 @@ ENTRY e { z = s32[] constant(0)  x = f32[8] parameter(0)  s = (s32[], f32[8]) tu
   EXPECT_NE(evaluate_rounded(graph, inputs, rounding)[0], evaluate(graph, inputs)[0]);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -15,7 +15,7 @@
 #include "core/base/file.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::HasSubstr;
 
@@ -90,5 +90,5 @@ TEST(Memory, APageOfGzipDoesNotTakeItAll) {
   EXPECT_EQ(code, 7);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

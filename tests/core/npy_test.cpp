@@ -9,7 +9,7 @@
 #include "core/base/file.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 class Npy : public testing::Test {
  protected:
@@ -97,5 +97,5 @@ TEST_F(Npy, RefusesWhatItCannotReadAndNamesTheFile) {
   EXPECT_THROW(write_npy(path("a.npy"), Literal::zeros(Shape::array(DType::kToken, {}))), Error);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -7,7 +7,7 @@
 #include "tests/support/onnx_cases.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 struct Row {
   int passed = 0, with_fixed_inputs = 0;
@@ -74,5 +74,5 @@ TEST(OnnxConformance, EveryNodeTestIsRightOrRefused) {
   }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -7,7 +7,7 @@
 #include "core/onnx/operators.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 TEST(OnnxDocs, TheTableOfOperatorsIsThePagesTable) {
   const std::string page = read_file(STITCHWORK_SOURCE_DIR "/docs/onnx.md");
@@ -22,5 +22,5 @@ TEST(OnnxDocs, TheTableOfOperatorsIsThePagesTable) {
   EXPECT_EQ(listed, rows.size()) << "the page lists operators that are not read";
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -6,7 +6,7 @@
 #include "tests/support/onnx_node.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 OnnxNode resize(std::int64_t version, const std::vector<double>& x, double scale) {
   OnnxNode node("Resize", version);
@@ -132,5 +132,5 @@ TEST(OnnxImage, Col2ImAddsWhereBlocksOverlap) {
   expect_numbers(node.run()[0], {1, 1, 3}, {1, 12, 20});
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

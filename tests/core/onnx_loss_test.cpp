@@ -6,7 +6,7 @@
 #include "tests/support/onnx_node.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 OnnxNode likelihood(const std::vector<double>& targets) {
   OnnxNode node("NegativeLogLikelihoodLoss", 13);
@@ -47,5 +47,5 @@ TEST(OnnxRandom, DropoutPassesUnlessItTrains) {
   EXPECT_NE(node.refusal().find("draws random numbers"), std::string::npos);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

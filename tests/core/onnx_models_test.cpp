@@ -14,7 +14,7 @@
 #include "tests/support/onnx_model.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 constexpr int kHidden = 8, kHeads = 2;
 
@@ -261,5 +261,5 @@ TEST(OnnxModels, TheHashIsOfTheFileAndOfItsDimensions) {
   EXPECT_NE(hash(1), hash(2));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -6,7 +6,7 @@
 #include "tests/support/onnx_node.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 TEST(OnnxQuantize, RoundsToEvenBeforeTheZeroPointAndSaturates) {
   OnnxNode node("QuantizeLinear", 13);
@@ -37,5 +37,5 @@ TEST(OnnxQuantize, DynamicQuantizationOfZerosIsZeros) {
   expect_numbers(y[2], {}, {0});
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -4,7 +4,7 @@
 #include "tests/support/onnx_node.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 Literal u8_array(const std::vector<std::int64_t>& dims, const std::vector<double>& values) {
   return onnx_array(DType::kU8, dims, values);
@@ -82,5 +82,5 @@ TEST(OnnxQuantizedProduct, ZeroPointsOfAnotherTypeAreRefused) {
   EXPECT_NE(node.refusal().find("input 0 is u8, its zero point s8"), std::string::npos);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

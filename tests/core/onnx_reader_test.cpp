@@ -17,7 +17,7 @@
 #include "tests/support/onnx_model.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::HasSubstr;
 namespace fs = std::filesystem;
@@ -520,5 +520,5 @@ TEST(OnnxMutation, DamagedModelsGiveAGraphOrAnError) {
   EXPECT_LT(refused, kRounds);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -7,7 +7,7 @@
 #include "tests/support/onnx_node.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 // One input, one hidden element: an RNN with W = R = 1 and Affine(1, 0) is a running sum.
 OnnxNode running_sum(const char* direction, const std::vector<std::int64_t>& x_dims,
@@ -198,5 +198,5 @@ TEST(OnnxRecurrent, GruResetsBeforeOrAfterItsProduct) {
   }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

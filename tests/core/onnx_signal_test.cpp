@@ -4,7 +4,7 @@
 #include "tests/support/onnx_node.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 OnnxNode dft(const std::vector<std::int64_t>& dims, const std::vector<double>& x) {
   OnnxNode node("DFT", 20);
@@ -63,5 +63,5 @@ TEST(OnnxOperators, WhatIsNotReadSaysWhy) {
   EXPECT_NE(node.refusal().find("draws random numbers"), std::string::npos);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

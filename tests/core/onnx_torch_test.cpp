@@ -11,7 +11,7 @@
 #include "core/passes/passes.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 const std::string kFolder = STITCHWORK_SOURCE_DIR "/tests/core/data/";
 
@@ -45,5 +45,5 @@ TEST(OnnxTorch, ConvolutionsThenABidirectionalLstmOfTwoLayers) {
   expect_what_torch_computes("torch_tagger", {});
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

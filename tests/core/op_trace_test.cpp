@@ -9,7 +9,7 @@
 #include "core/passes/passes.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -75,5 +75,5 @@ TEST(OpTrace, APassWithoutOneGivesTheSameGraph) {
   EXPECT_TRUE(equal(canonicalize(read), canonicalize(read, &trace)));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -12,7 +12,7 @@
 #include "core/base/interrupt.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 TEST(ParallelFor, EachItemOnce) {
   for (const std::size_t count : {0u, 1u, 2u, 1000u}) {
@@ -66,5 +66,5 @@ TEST(ParallelFor, WithinABodyIsALoop) {
   });
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

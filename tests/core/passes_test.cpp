@@ -6,7 +6,7 @@
 #include "core/hlo/hlo_text.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 /// The entry's instructions, one a line, and before them the other computations' names.
 std::string listing(const Graph& graph) {
@@ -274,5 +274,5 @@ ENTRY e { a = f32[64] constant({...})  b = f32[64] constant({...})  ROOT s = f32
   EXPECT_TRUE(equal(parse_hlo(to_text(graph), "again.hlo"), graph));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

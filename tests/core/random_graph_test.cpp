@@ -9,7 +9,7 @@
 #include "tests/support/shrink_hlo.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 /// True if no run of dimensions on one side, shorter than all, has as many elements as one of the other side:
 /// then no part of the reshape only splits or joins dimensions.
@@ -107,5 +107,5 @@ TEST(ShrinkHlo, WhatDoesNotFailInPartsStaysWhole) {
   EXPECT_EQ(testing::shrink_hlo(text, [&](const std::string& t) { return t == text; }), text);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -8,7 +8,7 @@
 #include "core/hlo/hlo_text.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 TEST(Sha256, GivesThePublishedDigests) {
   // FIPS 180-4 examples, and the lengths around a block's end against coreutils' sha256sum.
@@ -27,7 +27,7 @@ TEST(ReadGraph, ACompressedFileIsTheSameGraphWithTheSameSum) {
   EXPECT_EQ(graph.source_sha256.size(), 64u);
 
   const std::string text = to_text(graph);
-  const std::string path = testing::TempDir() + "/fig7.hlo.gz";
+  const std::string path = ::testing::TempDir() + "/fig7.hlo.gz";
   gzFile file = gzopen(path.c_str(), "wb");
   gzwrite(file, text.data(), static_cast<unsigned>(text.size()));
   gzclose(file);
@@ -69,5 +69,5 @@ TEST(Shape, SizesCountTheElementsOfAllParts) {
   EXPECT_EQ(Shape::tuple({shape, Shape::array(DType::kToken, {})}).byte_size(), 40);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

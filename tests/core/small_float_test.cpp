@@ -5,7 +5,7 @@
 #include <cmath>
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 constexpr DType kAll[] = {DType::kF4E2M1FN,      DType::kF8E8M0FNU, DType::kF8E3M4,
                           DType::kF8E4M3,        DType::kF8E4M3FN,  DType::kF8E4M3FNUZ,
@@ -64,5 +64,5 @@ TEST(SmallFloat, WhatBecomesInfinityNanOrTheLargestDoesNotFit) {
   EXPECT_TRUE(fits(small_float(DType::kF8E5M2), std::nan("")));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

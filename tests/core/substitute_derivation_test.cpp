@@ -18,7 +18,7 @@
 #include "tests/support/golden.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using rewriting::Derivation;
 using rewriting::Rewrite;
@@ -263,5 +263,5 @@ TEST(SubstituteDerivation, StepsOfAnotherModelAreRefused) {
   EXPECT_EQ(message({"scale-of-dot", "main", {{"o"}}}), "no rule is called 'scale-of-dot'");
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

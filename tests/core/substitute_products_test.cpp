@@ -9,7 +9,7 @@
 #include "tests/core/substitute_support.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using rewriting::Derivation;
 using rewriting::Place;
@@ -129,5 +129,5 @@ TEST(FuseProducts, FindsNoPlaceByItself) {
   EXPECT_EQ(derivation.apply_everywhere(rewriting::rule_named("fuse-products")), 0);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

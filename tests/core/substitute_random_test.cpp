@@ -17,7 +17,7 @@
 #include "tests/support/shrink_hlo.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using rewriting::Derivation;
 using rewriting::Exactness;
@@ -119,5 +119,5 @@ TEST(SubstituteRandom, GraphsGiveTheSameAfterAnySteps) {
   for (const auto& [rule, times] : taken) RecordProperty(std::string(rule), times);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

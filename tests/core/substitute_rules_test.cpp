@@ -14,7 +14,7 @@
 #include "tests/core/substitute_support.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using rewriting::Derivation;
 using rewriting::Exactness;
@@ -111,5 +111,5 @@ INSTANTIATE_TEST_SUITE_P(Table, SubstituteRules, ::testing::ValuesIn([] {
                            return name;
                          });
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

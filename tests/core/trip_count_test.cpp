@@ -8,7 +8,7 @@
 #include "core/passes/passes.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 std::optional<std::int64_t> trips(const std::string& condition, const std::string& body,
                                   const std::string& start, const std::string& attributes = "",
@@ -102,5 +102,5 @@ TEST(Trips, ThatTheModelDoesNotTellCanBeGiven) {
   EXPECT_THROW(with_trips(endless(), {{"s", 4}}), Error);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -7,7 +7,7 @@
 #include "experiments/trial.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 /// What the estimate may be wrong by.
 constexpr double kLimit = 1.03;
@@ -38,5 +38,5 @@ INSTANTIATE_TEST_SUITE_P(Datasets, AutoJudged,
                                            "rotary_interleaved", "adam_step_tiny"),
                          [](const auto& info) { return std::string(info.param); });
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -14,7 +14,7 @@
 #include "tests/support/golden_tensors.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 /// Stitching more never makes more kernels (AStitch section 6.1.2, Table 3): unfused, xla, astitch, each no
 /// more than the one before.
@@ -160,5 +160,5 @@ TEST(Fig7Kernel, LoadsParameter3AndPower1OncePerThread) {
   EXPECT_EQ(occurrences(cuda, "= power_1_scratch["), 1);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

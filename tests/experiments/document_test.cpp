@@ -9,7 +9,7 @@
 #include "tests/support/sample_figures.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -72,5 +72,5 @@ TEST(ReportDocument, PdfBreaksLongTablesOverPages) {
   EXPECT_EQ(pdf, render_document(document));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -6,7 +6,7 @@
 #include "core/base/error.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::ElementsAre;
 
@@ -46,5 +46,5 @@ TEST(ExperimentFigure, AMetricThatNoTrialHasIsAnError) {
   EXPECT_THROW(experiment_figure(results, "no_metric"), Error);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

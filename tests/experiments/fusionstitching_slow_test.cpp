@@ -10,7 +10,7 @@
 #include "experiments/trial_metrics.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using Numbers = std::map<std::string, double, std::less<>>;
 
@@ -66,5 +66,5 @@ TEST(FusionStitchingDatasets, WithoutProductsHaveNoFewerKernelsThanAnyPlanNeedsO
   }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

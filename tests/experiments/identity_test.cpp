@@ -17,7 +17,7 @@
 #include "tests/experiments/sample_trial.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -286,5 +286,5 @@ TEST(Methods, AModelledLibraryCallInASimulatedRunIsModelled) {
   EXPECT_EQ(method(read_results(store, "model").trials.at(0), "total_us"), "modelled");
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -11,7 +11,7 @@
 #include "tests/experiments/sample_trial.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::HasSubstr;
 
@@ -90,5 +90,5 @@ TEST(Import, ProfilesStandInTablesAsImportedAndOnlyOnce) {
   EXPECT_EQ(kernels[0].name, "reduce") << "longest first";
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -9,7 +9,7 @@
 #include "tests/experiments/sample_trial.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::HasSubstr;
 
@@ -128,5 +128,5 @@ TEST(Limits, ModelledKernelsSayHowManySMsTheyFill) {
   EXPECT_LE(busy, 1);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -6,7 +6,7 @@
 #include "tests/support/graphs.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 TEST(MemoryNeed, InputsTheDeviceResultsAndTheReferenceAddUp) {
   // Two calls one after the other: p and a, then a and b; never all three results.
@@ -22,5 +22,5 @@ TEST(MemoryNeed, InputsTheDeviceResultsAndTheReferenceAddUp) {
   EXPECT_EQ(run_bytes(graph, plan, false, false), 2 * kOne);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -12,7 +12,7 @@
 #include "tests/experiments/sample_trial.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 std::int64_t count(const Store& store, const std::string& what) {
   Statement query(store.handle(), what);
@@ -74,5 +74,5 @@ TEST(Merge, OtherFilesAreRefused) {
   EXPECT_EQ(count(store, "SELECT COUNT(*) FROM attempt"), 0);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -8,7 +8,7 @@
 #include "tests/experiments/sample_trial.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -84,5 +84,5 @@ TEST(Model, AFolderOfDatasetsThatIsNotThereIsAnError) {
   unsetenv("STITCHWORK_DATASETS");
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -11,7 +11,7 @@
 #include "experiments/reproduce.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using nlohmann::json;
 
@@ -104,5 +104,5 @@ TEST(FusionStitching2018Paper, RangesAreThoseOfTheWorkloadsItNames) {
   EXPECT_LE(most(max_bytes), 20480);  // section 6.5: the limit
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -21,7 +21,7 @@
 #include "experiments/trial.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
@@ -242,5 +242,5 @@ TEST_F(PerformanceLibraryFile, ExperimentsNameOneForThePlannersThatTakeIt) {
               HasSubstr("no variant's planner"));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -10,7 +10,7 @@
 #include "tests/support/graphs.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 std::map<std::string, double> of(const Graph& graph, const FusionPlan& plan) {
   std::map<std::string, double> values;
@@ -46,5 +46,5 @@ TEST(PlanMetrics, AreRowsOfTheTable) {
     })) << metric.name;
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -13,7 +13,7 @@
 #include "tests/experiments/sample_trial.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -266,5 +266,5 @@ TEST(Html, BarsAreToOneScale) {
   EXPECT_NEAR(std::stod(first[1]) / std::stod(second[1]), 2, 0.02);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -18,7 +18,7 @@
 #include "tests/experiments/sample_trial.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -442,5 +442,5 @@ TEST_F(Paper, NumbersAreOfOneVersionOfResultsAndItIsNamed) {
   EXPECT_THAT(heading(reproduce("p", options_)), Not(HasSubstr("Results of version")));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

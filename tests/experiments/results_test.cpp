@@ -8,7 +8,7 @@
 #include "tests/experiments/sample_trial.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::DoubleNear;
 using ::testing::ElementsAre;
@@ -142,5 +142,5 @@ TEST(Results, NumbersOfDifferentMethodsAreComparedOnlyWhenForced) {
   EXPECT_EQ(compare_results(before, after, "total_us", 1.05, 0.05, true)[0].mark, '-');
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -11,7 +11,7 @@
 #include "tests/experiments/sample_trial.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 namespace fs = std::filesystem;
 
@@ -74,5 +74,5 @@ TEST_F(ResultsVersion, DoesNotChangeWithWhatOnlyShowsThem) {
   EXPECT_EQ(version(), before) << "contents count, not times";
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

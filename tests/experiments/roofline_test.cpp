@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::HasSubstr;
 
@@ -45,5 +45,5 @@ TEST(Roofline, KernelsThatMoveNothingAreNotOnIt) {
   EXPECT_FALSE(roofline_figure(d, {}));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -13,7 +13,7 @@
 #include "tests/experiments/sample_trial.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 TEST(RunnerSlow, ASweepKilledAtAHundredRandomMomentsLosesAndRepeatsNothing) {
   const std::string folder = testing::test_folder();
@@ -71,5 +71,5 @@ TEST(RunnerSlow, ASweepKilledAtAHundredRandomMomentsLosesAndRepeatsNothing) {
     EXPECT_EQ(change.mark, '~') << change.workload << ", " << change.variant;
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

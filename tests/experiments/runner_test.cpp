@@ -15,7 +15,7 @@
 #include "tests/experiments/sample_trial.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -234,5 +234,5 @@ TEST_F(Runner, AnUnknownWorkloadIsFoundBeforeAnythingRuns) {
   EXPECT_TRUE(list_experiments(Store::open(db())).empty());
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

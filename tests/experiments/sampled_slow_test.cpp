@@ -9,7 +9,7 @@
 #include "experiments/trial.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 constexpr double kWithin = 0.02;
 
@@ -129,5 +129,5 @@ TEST(SampledTrialRefusals, WhatNeedsResultsIsRefused) {
   EXPECT_THROW(run_trial(model, spec), Error);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

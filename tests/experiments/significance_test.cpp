@@ -7,7 +7,7 @@
 #include <random>
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::DoubleNear;
 
@@ -52,5 +52,5 @@ TEST(Significance, NothingIsSaidOfTooFewValuesOrOfRatiosToZero) {
   EXPECT_DOUBLE_EQ(median_of({4, 1, 3, 2}), 2.5);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

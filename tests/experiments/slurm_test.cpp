@@ -12,7 +12,7 @@
 #include "tests/experiments/sample_trial.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::HasSubstr;
 
@@ -80,5 +80,5 @@ TEST_F(Slurm, WhatSbatchSaysIsTheError) {
   }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -6,7 +6,7 @@
 #include "core/base/error.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -105,5 +105,5 @@ TEST(ExperimentSpec, EveryMistakeNamesFileAndPlace) {
               AllOf(HasSubstr("unknown key 'workload'"), HasSubstr("workloads")));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

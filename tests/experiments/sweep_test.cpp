@@ -8,7 +8,7 @@
 #include "tests/experiments/sample_trial.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -92,5 +92,5 @@ TEST(Sweep, LimitsOfTheDeviceAreNeverMoreThanItHas) {
             "registers_per_thread 64, threads_per_block 256");
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

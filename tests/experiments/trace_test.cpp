@@ -7,7 +7,7 @@
 #include "tests/codegen/harness.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 TEST(Trace, SlicesAreTheStepsInOrderAndLastAsLongAsTheRun) {
   SKIP_WITHOUT_COMPILER();
@@ -54,5 +54,5 @@ ENTRY main { zero = s32[] constant(0)  x = f32[8] parameter(0)
   EXPECT_EQ(loops, 1);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -11,7 +11,7 @@
 #include "tests/experiments/sample_trial.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -99,5 +99,5 @@ TEST(Trial, UnknownBackendIsRefused) {
   EXPECT_THROW(run_trial(load_model("fig5"), spec), Error);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -6,7 +6,7 @@
 #include "tests/codegen/planned.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 struct Case {
   std::string dataset, dtype;
@@ -55,5 +55,5 @@ std::vector<Case> cases() {
 INSTANTIATE_TEST_SUITE_P(Datasets, Types, ::testing::ValuesIn(cases()),
                          [](const auto& info) { return info.param.dataset + "_" + info.param.dtype; });
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -10,7 +10,7 @@
 #include "tests/support/sample_figures.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 TEST(FigureGolden, CsvOfEveryKind) {
   std::string all;
@@ -56,5 +56,5 @@ TEST(FigureForms, ListsOfWrongLengthAreABug) {
   EXPECT_THROW(figure_csv(figure), InternalError);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -8,7 +8,7 @@
 #include "core/base/file.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::HasSubstr;
 
@@ -43,5 +43,5 @@ TEST(Modules, OneWithoutTheFunctionIsOfAnotherBuild) {
               HasSubstr("which is of another build: it has no stitchwork_no_such_function"));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

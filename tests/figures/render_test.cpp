@@ -13,7 +13,7 @@
 #include "tests/support/sample_figures.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 class FigureRender : public ::testing::Test {
  protected:
@@ -118,5 +118,5 @@ TEST_F(FigureRender, WritesEveryFileBesideItsData) {
   }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -13,7 +13,7 @@
 #include "tests/gui/gui_test.h"
 
 namespace stitchwork::gui {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::HasSubstr;
 
@@ -156,5 +156,5 @@ TEST_F(Dot, BrokenFileIsSaidOnTheWelcomePage) {
               HasSubstr("syntax error"));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork::gui

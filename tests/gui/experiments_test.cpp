@@ -15,7 +15,7 @@
 #include "tests/gui/gui_test.h"
 
 namespace stitchwork::gui {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::HasSubstr;
 
@@ -141,5 +141,5 @@ TEST_F(Experiments, ReportOfTheStoreIsTheCommandLines) {
   EXPECT_THAT(window->problems().model().index(0, 2).data().toString().toStdString(), HasSubstr(".docx"));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork::gui

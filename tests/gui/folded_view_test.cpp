@@ -9,7 +9,7 @@
 #include "experiments/model.h"
 
 namespace stitchwork::gui {
-namespace {
+namespace TEST_FILE {
 
 LayoutSize fixed_size(const FoldNode&) { return {160, 44}; }
 
@@ -239,5 +239,5 @@ TEST(FoldedLayout, EveryPlannerOfEverySmallModelIsDrawn) {
   EXPECT_GT(drawn, 60);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork::gui

@@ -6,7 +6,7 @@
 #include <random>
 
 namespace stitchwork::gui {
-namespace {
+namespace TEST_FILE {
 
 std::vector<LayoutSize> boxes(int count) {
   return std::vector<LayoutSize>(static_cast<std::size_t>(count), {100, 40});
@@ -137,5 +137,5 @@ TEST(Layered, SameInputSameLayout) {
   EXPECT_EQ(a.bends, b.bends);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork::gui

@@ -11,7 +11,7 @@
 #include "tests/gui/gui_test.h"
 
 namespace stitchwork::gui {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -148,5 +148,5 @@ TEST_F(Loops, ExportsAndOtherPanesTakeAnUnfoldedLoop) {
   EXPECT_THAT(window->run_panel().verdict().toStdString(), HasSubstr("agree with the reference"));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork::gui

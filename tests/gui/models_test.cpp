@@ -14,7 +14,7 @@
 #include "tests/gui/gui_test.h"
 
 namespace stitchwork::gui {
-namespace {
+namespace TEST_FILE {
 
 using Tester = QAbstractItemModelTester;
 
@@ -239,5 +239,5 @@ TEST(GuiSession, RefusedOverrideIsSaidAndTakenBack) {
   EXPECT_TRUE(session.planned()->plan->edits.empty());
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork::gui

@@ -13,7 +13,7 @@
 #include "tests/support/onnx_model.h"
 
 namespace stitchwork::gui {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::HasSubstr;
 
@@ -151,5 +151,5 @@ TEST_F(OpenModels, PlanOfSuchAModelIsOpenedWithTheSizesItWasMadeFor) {
   EXPECT_EQ(plan_json(*window->session().planned()), plan);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork::gui

@@ -11,7 +11,7 @@
 #include "tests/gui/gui_test.h"
 
 namespace stitchwork::gui {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::HasSubstr;
 
@@ -133,5 +133,5 @@ TEST_F(Problems, OpeningIsCancelledToo) {
   EXPECT_NE(window->session().planned(), nullptr);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork::gui

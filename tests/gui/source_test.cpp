@@ -10,7 +10,7 @@
 #include "tests/gui/gui_test.h"
 
 namespace stitchwork::gui {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
@@ -197,5 +197,5 @@ TEST_F(Source, FailedCompileIsSaidWhereItWasAskedFor) {
   EXPECT_NE(window->session().result(), nullptr);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork::gui

@@ -18,7 +18,7 @@
 #include "tests/gui/gui_test.h"
 
 namespace stitchwork::gui {
-namespace {
+namespace TEST_FILE {
 
 TEST_F(WindowTest, SampleModelOpensWithOneClick) {
   click("sample_fig7");
@@ -513,5 +513,5 @@ TEST(GuiTheme, TextContrastsWithWhatItStandsOn) {
     EXPECT_GE(contrast(ink_on(colour(s)), colour(s)), 4.5) << name(s);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork::gui

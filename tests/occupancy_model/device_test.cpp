@@ -15,7 +15,7 @@
 #include "core/base/error.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using testing::HasSubstr;
 
@@ -197,5 +197,5 @@ TEST(Architectures, ATableNamesItsFaults) {
             std::string::npos);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

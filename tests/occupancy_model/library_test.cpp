@@ -15,7 +15,7 @@
 #include "core/base/error.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using testing::HasSubstr;
 
@@ -228,5 +228,5 @@ TEST(LibraryTime, IsNearMeasuredProducts) {
   }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -9,7 +9,7 @@
 #include <string>
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -94,5 +94,5 @@ TEST(NotModelled, IsALineEach) {
             "not modelled: spills: registers that the compiler spilled to local memory move no bytes\n");
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

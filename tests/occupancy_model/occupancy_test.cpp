@@ -18,7 +18,7 @@
 #endif
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 TEST(Occupancy, KnownLimits) {
   const Device& v100 = device("v100");
@@ -182,5 +182,5 @@ TEST(AssumeRelaxApply, ABlockThatDoesNotFitHasNoBound) {
   EXPECT_EQ(assume_relax_apply(device("t4"), 256, 65 * 1024).blocks_per_sm, 0);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

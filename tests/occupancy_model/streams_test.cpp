@@ -8,7 +8,7 @@
 #include "occupancy_model/library.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 constexpr double kTolerance = 1e-6;
 
@@ -116,5 +116,5 @@ TEST(Schedule, TwoProductsBesideEachOtherAndAsOneAreNearWhatAstraMeasured) {
   EXPECT_NEAR(least, kPaperFused, kWithin * kPaperFused);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

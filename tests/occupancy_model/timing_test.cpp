@@ -5,7 +5,7 @@
 #include <algorithm>
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 /// A copy of `bytes` in each direction: 16-byte loads, 256 threads a block.
 KernelWork copy(double bytes) {
@@ -229,5 +229,5 @@ TEST(KernelTime, AChainOfLoadsTakesTheLatencyOfItsLevel) {
   EXPECT_NEAR(us(0, 1, 1e9), 100 * 28 * us_a_clock, 1e-4);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 TEST(TimingText, TheLimiterIsTheLongestPart) {
   const Device& d = device("v100");
@@ -30,5 +30,5 @@ TEST(TimingText, TheLimiterIsTheLongestPart) {
   EXPECT_NE(text.find("<- limits"), std::string::npos);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -6,7 +6,7 @@
 #include "tests/support/astra_graphs.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 void expect_correct_by(const Graph& graph, const char* row) {
   SCOPED_TRACE(row);
@@ -46,5 +46,5 @@ TEST(Astra, ASimulatedTotalIsTheEndOfTheSchedule) {
   EXPECT_NEAR(run.total_us, plan.predicted_us, 1e-6);  // library calls alone, whose times are modelled
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

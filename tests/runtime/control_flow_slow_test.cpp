@@ -7,7 +7,7 @@
 #include "tests/support/fuzz.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 TEST(RandomControlFlow, NestsOfLoopsBranchesAndCallsComputeWhatTheGraphMeans) {
   SKIP_WITHOUT_COMPILER();
@@ -26,5 +26,5 @@ TEST(RandomControlFlow, NestsOfLoopsBranchesAndCallsComputeWhatTheGraphMeans) {
   EXPECT_GT(runs.init_reads, 0);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -11,7 +11,7 @@
 #include "tests/support/fuzz.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::IsEmpty;
 
@@ -226,5 +226,5 @@ TEST(ControlFlow, TextsOfRandomNestsAreWrittenWhereAsked) {
     write_file(fmt::format("{}/seed_{}.hlo", folder, seed), testing::random_control_flow(seed, true));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

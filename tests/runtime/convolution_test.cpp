@@ -12,7 +12,7 @@
 #include "tests/support/graphs.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using testing::convolution;
 using testing::random_convolution;
@@ -126,5 +126,5 @@ TEST(Convolution, GatherKernelsGatherWhatTheHostDoes) {
   }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

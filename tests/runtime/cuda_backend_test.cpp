@@ -13,7 +13,7 @@
 #include "tests/support/fuzz.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::Contains;
 using ::testing::HasSubstr;
@@ -394,5 +394,5 @@ TEST(CudaDriver, WithoutADriverThereIsOneLine) {
   EXPECT_THAT(refusal([] { cuda::load_driver("libm.so.6"); }), HasSubstr("has no cuInit"));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

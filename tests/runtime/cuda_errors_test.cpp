@@ -9,7 +9,7 @@
 #include "tests/runtime/on_fake_gpu.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -165,5 +165,5 @@ TEST(CudaErrors, SharedMemoryThatIsNotGivenIsOneErrorAndLeavesNothingBehind) {
   EXPECT_THAT(gpu.live, IsEmpty());
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

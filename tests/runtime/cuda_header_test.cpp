@@ -18,7 +18,7 @@
 #endif
 
 namespace stitchwork::cuda {
-namespace {
+namespace TEST_FILE {
 
 #ifdef STITCHWORK_HAS_CUDA_H
 
@@ -96,5 +96,5 @@ TEST(CudaHeader, IsComparedWhereThereIsOne) { GTEST_SKIP() << "no cuda.h is inst
 
 #endif
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork::cuda

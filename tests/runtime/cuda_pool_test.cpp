@@ -6,7 +6,7 @@
 #include "runtime/cuda/pool.h"
 
 namespace stitchwork::cuda {
-namespace {
+namespace TEST_FILE {
 
 TEST(CudaPool, WhatIsGivenBackIsDealtOutAgain) {
   Pool pool;
@@ -58,5 +58,5 @@ TEST(CudaPool, BuffersInUseNeverMeet) {
   EXPECT_EQ(pool.take(kBytes), kBytes) << "all of it is one range again";
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork::cuda

@@ -10,7 +10,7 @@
 #include "tests/runtime/on_fake_gpu.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::AllOf;
 using ::testing::Contains;
@@ -213,5 +213,5 @@ TEST(Cudnn, EveryFailureIsOneLineOrDoneWithoutIt) {
   }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -14,7 +14,7 @@
 #include "tests/support/fuzz.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 TEST(EqualGroups, KernelsThatShareBodiesComputeWhatTheGraphMeansWithoutAFinding) {
   if (!find_nvrtc() && !find_clang()) GTEST_SKIP() << "neither NVRTC nor clang is installed";
@@ -52,5 +52,5 @@ TEST(EqualGroups, KernelsThatShareBodiesComputeWhatTheGraphMeansWithoutAFinding)
   EXPECT_GT(2 * tables, runs) << "few kernels share bodies: the graphs hardly try them";
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

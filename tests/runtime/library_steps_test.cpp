@@ -6,7 +6,7 @@
 #include "tests/codegen/planned.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using testing::expect_planned_correct;
 using testing::graph_of;
@@ -106,5 +106,5 @@ TEST(LibrarySteps, WhatCannotBeComputedIsNamedWithItsLine) {
   EXPECT_EQ(message("HloModule m\nENTRY e {\n  x = f32[4] parameter(0)\n  ROOT r = f32[4] abs(x)\n}\n"), "");
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -16,7 +16,7 @@
 #include "tests/support/onnx_cases.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 /// The types most models compute in; the others take other paths in the printer of kernels, which
 /// tests/codegen loops over.
@@ -108,5 +108,5 @@ TEST_F(OnnxSimulated, NodeTestsAgreeWithOnnx) {
   }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

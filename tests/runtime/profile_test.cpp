@@ -12,7 +12,7 @@
 #include "core/base/error.h"
 
 namespace stitchwork::cuda {
-namespace {
+namespace TEST_FILE {
 namespace fs = std::filesystem;
 
 using ::testing::ElementsAre;
@@ -86,5 +86,5 @@ TEST(Profile, WhatNcuComplainsOfIsSaidInOneLine) {
   }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork::cuda

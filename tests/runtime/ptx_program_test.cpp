@@ -13,7 +13,7 @@
 #include "runtime/program/run_script.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
@@ -361,5 +361,5 @@ TEST(CompareArrays, ByTypeAndElement) {
   EXPECT_TRUE(compare_arrays(vector(DType::kS32, {1, 8}), vector(DType::kS32, {2, 8}), {}, 1.0).ok);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -27,7 +27,7 @@
 #include "tests/support/staged_rows.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using testing::PlannerSetting;
 using testing::Reference;
@@ -249,5 +249,5 @@ ENTRY main {
   EXPECT_EQ(outcome(graph, reference, testing::share_of("b200", 8), setting, 1), "");
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

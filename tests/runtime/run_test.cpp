@@ -3,7 +3,7 @@
 #include "tests/codegen/harness.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 void expect_correct_by_every_planner(const Graph& graph) {
   for (const Planner& row : planners_for(graph)) {
@@ -74,5 +74,5 @@ TEST(Run, OpsThatCanOnlyBePlannedAreRefusedByName) {
             "n (convert) cannot be executed: f8e4m3fn has no generated code");
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

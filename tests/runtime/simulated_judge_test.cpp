@@ -10,7 +10,7 @@
 #include "tests/support/graphs.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 CompileOptions compiling() {
   CompileOptions options;
@@ -71,5 +71,5 @@ TEST(SimulatedJudge, APlanByItIsNoSlowerThanByTheEstimate) {
   EXPECT_LE(us(both.get()), by_estimate * (1 + judge.resolution()));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

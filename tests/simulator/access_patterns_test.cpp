@@ -10,7 +10,7 @@
 #include "tests/simulator/sim_support.h"
 
 namespace stitchwork::sim {
-namespace {
+namespace TEST_FILE {
 
 using u32 = std::uint32_t;
 
@@ -289,5 +289,5 @@ setp.lt.u32 %p1, %r1, 40;
 INSTANTIATE_TEST_SUITE_P(Spaces, AccessPatterns, testing::Values("global", "shared"),
                          [](const auto& info) { return std::string(info.param); });
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork::sim

@@ -5,7 +5,7 @@
 #include "tests/simulator/sim_support.h"
 
 namespace stitchwork::sim {
-namespace {
+namespace TEST_FILE {
 
 constexpr std::uint32_t kGrid = 512, kBlock = 256, kThreads = kGrid * kBlock;
 
@@ -157,5 +157,5 @@ TEST(Apart, StoresOfVectorsAndBytesAreUndone) {
   expect_same(body, "");
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork::sim

@@ -5,7 +5,7 @@
 #include "tests/simulator/sim_support.h"
 
 namespace stitchwork::sim {
-namespace {
+namespace TEST_FILE {
 
 /// A kernel of sm_90: %d1 and %d2 are where this thread's 16 bytes of in and out lie, %r3 its 16 bytes of
 /// `tile`, %r4 those of the thread 32 after it; %r5 those in `other`; %r6 `bar`.
@@ -120,5 +120,5 @@ TEST(AsyncCopyOrder, ArrivalsComeWhenTheCopiesAreComplete) {
   EXPECT_NE(few.find("wants 1 more arrivals"), std::string::npos) << few;
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork::sim

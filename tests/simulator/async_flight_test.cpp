@@ -4,7 +4,7 @@
 #include "tests/simulator/sim_support.h"
 
 namespace stitchwork::sim {
-namespace {
+namespace TEST_FILE {
 
 constexpr int kTasks = 32, kThreads = 256, kTaskBytes = kThreads * 16;
 
@@ -136,5 +136,5 @@ TEST(AsyncCopies, WhoReadsBeforeTheWaitReadsWhatWasThereBefore) {
   EXPECT_EQ(result.findings[0].kind, FindingKind::kUninitialisedRead);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork::sim

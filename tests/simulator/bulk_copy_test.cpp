@@ -5,7 +5,7 @@
 #include "tests/simulator/sim_support.h"
 
 namespace stitchwork::sim {
-namespace {
+namespace TEST_FILE {
 
 /// A kernel k(in, out) of sm_90: %d1 holds in, %d2 out, both at this block's 4096 bytes; %r1 tid, %r2 16 *
 /// tid, %p1 whether it is thread 0, %r3 the address of `bar`, %r4 that of `data`.
@@ -498,5 +498,5 @@ TEST(BulkCopy, FormsThatAreNotSupportedAreRefused) {
     EXPECT_THROW(ptx::parse(kernel(form), "bulk.ptx"), Error) << form;
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork::sim

@@ -5,7 +5,7 @@
 #include <random>
 
 namespace stitchwork::sim {
-namespace {
+namespace TEST_FILE {
 
 TEST(ByteFlags, RangesAreThoseOfFlagsOneByOne) {
   constexpr std::size_t kBytes = 300;
@@ -33,5 +33,5 @@ TEST(ByteFlags, NoBytesAreEmpty) {
   EXPECT_TRUE(ByteFlags(1, true).all(0, 1));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork::sim

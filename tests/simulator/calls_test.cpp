@@ -3,7 +3,7 @@
 #include "tests/simulator/sim_support.h"
 
 namespace stitchwork::sim {
-namespace {
+namespace TEST_FILE {
 
 std::string with_functions(const std::string& functions, const std::string& body) {
   std::string text = wrap_ptx(body);
@@ -185,5 +185,5 @@ TEST(Calls, PrintfWritesWhatEachLaneSays) {
   EXPECT_EQ(run(module, launch, memory, device("v100"), {}).printed, "lane 0: 0.00 ok\nlane 1: 1.00 ok\n");
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork::sim

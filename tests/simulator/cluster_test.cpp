@@ -11,7 +11,7 @@
 #include "tests/simulator/sim_support.h"
 
 namespace stitchwork::sim {
-namespace {
+namespace TEST_FILE {
 
 /// A kernel k(in, out) of sm_90: %d1 holds in, %d2 out, %r1 tid, %r2 the number of the thread in the launch
 /// (grids and blocks are of one dimension where it matters), %d3 where its result goes, %r3 the rank of its
@@ -573,5 +573,5 @@ TEST(Cluster, InitSanitizerLooksIntoOtherBlocks) {
       "never written");
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork::sim

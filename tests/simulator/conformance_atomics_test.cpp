@@ -9,7 +9,7 @@
 #include "tests/simulator/sim_support.h"
 
 namespace stitchwork::sim {
-namespace {
+namespace TEST_FILE {
 
 using reference::u32;
 using reference::u64;
@@ -149,5 +149,5 @@ TEST(Conformance, EveryAtomicGivesWhatItsReferenceDoesInBothSpaces) {
   EXPECT_EQ(forms, 31);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork::sim

@@ -104,7 +104,7 @@ std::optional<Expected> convert(const Form& f, const u64* s) {
   }
   return Expected{.bits = round_to(to, v, mode), .value = {}};
 }
-namespace {
+namespace TEST_FILE {
 
 /// The forms of cvt between scalar types that the PTX ISA has (8.5, "cvt"): rounding is named where the type
 /// cannot hold every value, .ftz where a type is f32, .sat where the result is no bf16.
@@ -186,6 +186,6 @@ TEST(ConformanceReference, ConvertsAsWorkedOutByHand) {
   EXPECT_EQ(one("cvt.sat.s8.s32", 200), 127u);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 
 }  // namespace stitchwork::sim::reference

@@ -170,7 +170,7 @@ std::optional<u64> integer_form(const Form& f, const u64* s) {
   }
   return std::nullopt;
 }
-namespace {
+namespace TEST_FILE {
 
 TEST(ConformanceReference, IntegersWrapClampAndExtendAsWorkedOutByHand) {
   const auto give = [](const char* opcode, u64 a, u64 b, u64 c = 0) {
@@ -186,6 +186,6 @@ TEST(ConformanceReference, IntegersWrapClampAndExtendAsWorkedOutByHand) {
   EXPECT_EQ(give("rem.s32", 0xfffffff9, 3), 0xffffffffu);  // -7 = -2 * 3 - 1
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 
 }  // namespace stitchwork::sim::reference

@@ -9,7 +9,7 @@
 #include "tests/simulator/sim_support.h"
 
 namespace stitchwork::sim {
-namespace {
+namespace TEST_FILE {
 
 constexpr int kLanes = kGangWarps * 32;
 
@@ -214,5 +214,5 @@ TEST(Conformance, EveryFormOfTheTableGivesWhatItsReferenceDoes) {
   EXPECT_GT(forms, 1000);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork::sim

@@ -8,7 +8,7 @@
 #include "tests/simulator/sim_support.h"
 
 namespace stitchwork::sim {
-namespace {
+namespace TEST_FILE {
 
 using reference::u32;
 using reference::u64;
@@ -240,5 +240,5 @@ TEST(Conformance, LoadsExtendAndStoresCutAsTheirTypeSays) {
   }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork::sim

@@ -9,7 +9,7 @@
 #include "tests/simulator/sim_support.h"
 
 namespace stitchwork::sim {
-namespace {
+namespace TEST_FILE {
 
 constexpr std::uint32_t kThreads = 128;
 
@@ -175,5 +175,5 @@ TEST(ContendedAtomics, SayThatTheirRateIsNotConfirmed) {
   EXPECT_TRUE(says(apart));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork::sim

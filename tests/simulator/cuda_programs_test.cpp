@@ -8,7 +8,7 @@
 #include "tests/simulator/sim_support.h"
 
 namespace stitchwork::sim {
-namespace {
+namespace TEST_FILE {
 
 enum class Compiler { kNvcc75, kNvcc90, kNvcc120, kClang75 };
 
@@ -495,5 +495,5 @@ INSTANTIATE_TEST_SUITE_P(Compilers, CudaProgram90, testing::Values(Compiler::kNv
                            return tested.param == Compiler::kNvcc90 ? "NvccSm90" : "NvccSm120";
                          });
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork::sim

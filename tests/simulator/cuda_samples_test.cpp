@@ -8,7 +8,7 @@
 #include "tests/simulator/sim_support.h"
 
 namespace stitchwork::sim {
-namespace {
+namespace TEST_FILE {
 
 struct Target {
   int sm;
@@ -182,5 +182,5 @@ INSTANTIATE_TEST_SUITE_P(Targets, CudaSample,
                          testing::Values(Target{75, "t4"}, Target{80, "a100-sxm-80"}, Target{90, "h100"}),
                          [](const auto& info) { return fmt::format("sm_{}", info.param.sm); });
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork::sim

@@ -5,7 +5,7 @@
 #include "tests/simulator/sim_support.h"
 
 namespace stitchwork::sim {
-namespace {
+namespace TEST_FILE {
 
 using testing::Test;
 
@@ -135,5 +135,5 @@ TEST(Findings, TrapIsReportedWithItsThread) {
   EXPECT_EQ(r.findings[0].ptx_line, 14);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork::sim

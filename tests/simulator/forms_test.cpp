@@ -9,7 +9,7 @@
 #include "tests/simulator/sim_support.h"
 
 namespace stitchwork::sim {
-namespace {
+namespace TEST_FILE {
 
 std::string refusal(const std::string& text) {
   try {
@@ -258,5 +258,5 @@ TEST(Forms, ACarryIsTheAddersWhicheverInstructionLeftIt) {
             (std::vector<std::uint32_t>{0xffffffff, 0xffffffff, 0, 0}));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork::sim

@@ -5,7 +5,7 @@
 #include "tests/simulator/sim_support.h"
 
 namespace stitchwork::sim {
-namespace {
+namespace TEST_FILE {
 
 constexpr int kLanes = kGangWarps * 32;
 
@@ -96,5 +96,5 @@ TEST(InstructionSets, Avx512ComputesWhatPlainX86Does) {
   compare_tables(isa_rows_base(), isa_rows_avx512());
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork::sim

@@ -9,7 +9,7 @@
 #include "tests/simulator/sim_support.h"
 
 namespace stitchwork::sim {
-namespace {
+namespace TEST_FILE {
 
 struct Row {
   const char* opcode;
@@ -308,5 +308,5 @@ TEST(Instruction, EverySupportedFormIsListedOnce) {
   EXPECT_NE(std::find(forms.begin(), forms.end(), "fma.rn.f32"), forms.end());
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork::sim

@@ -4,7 +4,7 @@
 #include "tests/simulator/sim_support.h"
 
 namespace stitchwork::sim {
-namespace {
+namespace TEST_FILE {
 
 TEST(IssueSlots, EveryRowNamesFormsOfTheInstructionTable) {
   for (const IssueRow& row : issue_rows()) {
@@ -50,5 +50,5 @@ TEST(IssueSlots, ADivisionTakesTimeButCountsAsOneInstruction) {
   EXPECT_EQ(divided.issue_slots, 13u);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork::sim

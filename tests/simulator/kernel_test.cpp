@@ -5,7 +5,7 @@
 #include "tests/simulator/sim_support.h"
 
 namespace stitchwork::sim {
-namespace {
+namespace TEST_FILE {
 
 std::vector<float> wave(int n) {
   std::vector<float> x(static_cast<std::size_t>(n));
@@ -349,5 +349,5 @@ TEST(Kernel, WarpsOfABlockMakeProgressSeparately) {
   EXPECT_EQ(download<int>(memory, x, 1)[0], 42);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork::sim

@@ -4,7 +4,7 @@
 #include "tests/simulator/sim_support.h"
 
 namespace stitchwork::sim {
-namespace {
+namespace TEST_FILE {
 
 constexpr std::int64_t kKib = 1024;
 
@@ -98,5 +98,5 @@ TEST(L1, IsWhatSharedMemoryLeavesOfTheUnifiedCache) {
   EXPECT_EQ(l1_bytes_a_block(device("p100"), 48 * kKib, 1), 24 * kKib);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork::sim

@@ -6,7 +6,7 @@
 #include "tests/simulator/sim_support.h"
 
 namespace stitchwork::sim {
-namespace {
+namespace TEST_FILE {
 
 /// Each block of 1024 threads reads a row of its own `passes` times, past L1. Two fit an SM of V100: 160 at
 /// once.
@@ -141,5 +141,5 @@ TEST(L2Replay, CountsForEachPieceWhatItCosts) {
   EXPECT_EQ(second.write_sectors, 10u);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork::sim

@@ -9,7 +9,7 @@
 #include "tests/simulator/sim_support.h"
 
 namespace stitchwork::sim {
-namespace {
+namespace TEST_FILE {
 
 struct Product {
   int m, n, k;
@@ -172,5 +172,5 @@ TEST(MatrixProduct, ShapesThatAreNoneAreRefused) {
         << form;
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork::sim

@@ -5,7 +5,7 @@
 #include "tests/simulator/sim_support.h"
 
 namespace stitchwork::sim {
-namespace {
+namespace TEST_FILE {
 
 /// A kernel k(in, out) of sm_90: %d1 holds in, %d2 out, %d3 where its thread's word of out goes; %r1 tid,
 /// %r2 4 * tid, %p1 whether it is thread 0, %r3 the address of `bar`, %r4 that of `data`, %r5 that of `data`
@@ -380,5 +380,5 @@ TEST(Mbarrier, FormsThatAreNoneAreRefused) {
     EXPECT_THROW(ptx::parse(kernel(form), "mbarrier.ptx"), Error) << form;
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork::sim

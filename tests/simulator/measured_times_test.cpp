@@ -18,7 +18,7 @@
 #include "tests/simulator/sim_support.h"
 
 namespace stitchwork::sim {
-namespace {
+namespace TEST_FILE {
 
 const std::string kFolder = STITCHWORK_SOURCE_DIR "/tests/simulator/measured/";
 
@@ -348,5 +348,5 @@ TEST(MeasuredTimes, Table) {
       LeftOut::kOp, false);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork::sim

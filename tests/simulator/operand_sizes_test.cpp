@@ -12,7 +12,7 @@
 #include "tests/simulator/sim_support.h"
 
 namespace stitchwork::sim {
-namespace {
+namespace TEST_FILE {
 
 /// Bits of a register for a letter of a signature; 0: a predicate.
 int bits_of(char letter) {
@@ -190,5 +190,5 @@ TEST(OperandSizes, WiderRegistersOfConversionsAreExtendedAndCut) {
   }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork::sim

@@ -7,7 +7,7 @@
 #include "tests/simulator/sim_support.h"
 
 namespace stitchwork::sim {
-namespace {
+namespace TEST_FILE {
 
 std::vector<std::string> words_of(const std::string& text) {
   std::vector<std::string> words;
@@ -118,5 +118,5 @@ TEST(PtxMutation, DamagedPipelinesRunOrEndWithAFinding) {
   EXPECT_GT(found, 10);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork::sim

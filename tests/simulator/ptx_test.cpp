@@ -6,7 +6,7 @@
 #include "tests/simulator/sim_support.h"
 
 namespace stitchwork::sim {
-namespace {
+namespace TEST_FILE {
 
 Error error_of(const std::function<void()>& f) {
   try {
@@ -164,5 +164,5 @@ TEST(PtxRun, BadArgumentsAreQuoted) {
   EXPECT_EQ(parse_dim3("3,2,1").count(), 6u);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork::sim

@@ -3,7 +3,7 @@
 #include "tests/simulator/sim_support.h"
 
 namespace stitchwork::sim {
-namespace {
+namespace TEST_FILE {
 
 /// Two blocks of two warps, with the sanitizers that look at barriers.
 Outcome run_body(const std::string& body, const std::string& device_id = "v100", bool sync = false) {
@@ -301,5 +301,5 @@ TEST(Reconvergence, MasksThatNameTheWrongLanesAreFound) {
   }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork::sim

@@ -5,7 +5,7 @@
 #include "tests/simulator/sim_support.h"
 
 namespace stitchwork::sim {
-namespace {
+namespace TEST_FILE {
 
 /// Every counter of a launch of `file`, exact and sampled, of buffers of `words` words and a last argument.
 struct Both {
@@ -105,5 +105,5 @@ TEST(Sampled, GridBarriersSanitizersAndWarmCachesAreRefused) {
   EXPECT_NE(refusal(vecadd, add, options).find("warm cache"), std::string::npos);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork::sim

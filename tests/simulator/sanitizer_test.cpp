@@ -3,7 +3,7 @@
 #include "tests/simulator/sim_support.h"
 
 namespace stitchwork::sim {
-namespace {
+namespace TEST_FILE {
 
 constexpr Sanitizers kRace{.race = true, .init = false};
 constexpr Sanitizers kInit{.race = false, .init = true};
@@ -622,5 +622,5 @@ st.global.u32 [%d4], %r6;)";
       "uninitialised-read: reads 16 bytes at shared memory offset 0, of which byte 8 was never written");
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork::sim

@@ -5,7 +5,7 @@
 #include <random>
 
 namespace stitchwork::sim {
-namespace {
+namespace TEST_FILE {
 
 ThreadWork work(double instructions) { return {.warp_instructions = instructions}; }
 
@@ -53,5 +53,5 @@ TEST(SmLoads, BlocksThatAreAlikeAddUpAsOneByOne) {
   }
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork::sim

@@ -3,7 +3,7 @@
 #include "tests/simulator/sim_support.h"
 
 namespace stitchwork::sim {
-namespace {
+namespace TEST_FILE {
 
 /// Runs the body of a kernel k(in, out) on a V100: %d1 holds in, %d2 out, %r1 tid, %r2 ctaid; in and out of
 /// 32 MB, in is zero.
@@ -132,5 +132,5 @@ ld.global.v4.u32 {%r4, %r5, %r6, %r7}, [%d4]; st.global.v4.u32 [%d5], {%r4, %r5,
   EXPECT_EQ(limiter(timed(barriers, 320, 64).time), "grid barriers");
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork::sim

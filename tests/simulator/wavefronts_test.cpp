@@ -4,7 +4,7 @@
 #include "tests/simulator/sim_support.h"
 
 namespace stitchwork::sim {
-namespace {
+namespace TEST_FILE {
 
 /// One warp of V100 or A100; %r1 its lane, %r2 where its 8 KB of shared memory lie. Its shared memory holds
 /// zeros.
@@ -109,5 +109,5 @@ TEST(SharedWavefronts, TakeTheirClocks) {
   EXPECT_NEAR(us("ld.shared.v4.u32 {%r4, %r5, %r6, %r7}, [%r2];\n"), clocks_us * 2, 0.1 * clocks_us);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork::sim

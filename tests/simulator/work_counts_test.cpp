@@ -5,7 +5,7 @@
 #include "tests/simulator/sim_support.h"
 
 namespace stitchwork::sim {
-namespace {
+namespace TEST_FILE {
 
 /// Blocks of one warp or more; %r1 is the thread, %d1 holds in, %d2 out, %d3 and %d4 are 4 bytes a thread
 /// further.
@@ -196,5 +196,5 @@ TEST(PipeTable, MatrixInstructionsCountTheirProducts) {
             8u * 8 * 4);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork::sim
