@@ -254,9 +254,9 @@ void add_profile(CLI::App& app, Cli& cli) {
       ->capture_default_str();
   command->add_flag("--events", a->events, "all events of the GPU as they were read, too");
   add_common(*command, cli,
-             "  stitchwork profile step.after_optimizations.txt plugins/profile/.../host.trace.json.gz\n"
-             "  stitchwork profile bert.onnx trace.json -p xla --device a100-sxm-80 --json\n"
-             "  stitchwork profile bert_layer nsys.sqlite --iterations 20");
+             "  stitchwork profile dumps/fig7-a100/after.hlo trace.json\n"
+             "  stitchwork profile fig7 nsys.sqlite -p xla --device a100-sxm-80 --json\n"
+             "  stitchwork profile my_model.hlo ncu.csv --iterations 1");
   command->callback([&cli, a] {
     // A saved plan names its model: with it the one name given is the profile's.
     if (a->file.empty() && !a->plan.plan_file.empty()) a->file.swap(a->plan.model);

@@ -113,15 +113,14 @@ void add_view(CLI::App& app, Cli& cli) {
   command->add_option("--iterations", a->iterations, "so many the profile has; without it they are found")
       ->check(CLI::PositiveNumber);
   command->add_option("-o,--output", a->output, "HTML file, which needs no other")->required();
-  add_common(
-      *command, cli,
-      "  stitchwork view bert_layer -o view.html\n"
-      "  stitchwork view bert_base --planners xla,astitch,auto --device a100-sxm-80 -o view.html\n"
-      "  stitchwork view softmax --planners astitch --set mapping=paper -o view.html\n"
-      "  stitchwork run softmax_tiny --json > run.json && stitchwork view softmax_tiny --run run.json "
-      "-o v.html\n"
-      "  stitchwork view step.after_optimizations.txt --planners imported,astitch --profile trace.json.gz "
-      "-o v.html");
+  add_common(*command, cli,
+             "  stitchwork view bert_layer -o view.html\n"
+             "  stitchwork view bert_base --planners xla,astitch,auto --device a100-sxm-80 -o view.html\n"
+             "  stitchwork view softmax --planners astitch --set mapping=paper -o view.html\n"
+             "  stitchwork run softmax_tiny --json > run.json && stitchwork view softmax_tiny --run run.json "
+             "-o v.html\n"
+             "  stitchwork view dumps/fig7-a100/after.hlo --planners imported,astitch --profile trace.json "
+             "-o v.html");
   command->callback([&cli, a] { view(cli, *a); });
 }
 

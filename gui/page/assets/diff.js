@@ -62,14 +62,14 @@ function rewritingsPane(app, plan, host) {
 // Another tool's launches, each with what it stands for, beside the plan's modelled time.
 function profilePane(app, plan, host) {
   const rows = plan.profile.launches.map(([kernel, time, standsFor, rule, steps, why], i) => ({ kernel, time, standsFor, rule, steps, why, i }));
-  host.innerHTML = `<div></div><pre class="note">${escapeHtml(plan.profile.summary + plan.profile.findings)}</pre>`;
+  host.innerHTML = `<div></div><pre class="note" style="white-space:pre-wrap">${escapeHtml(plan.profile.summary + plan.profile.findings)}</pre>`;
   const step = (row) => (row.steps.length ? row.steps.map((s) => plan.rows[s].id).join(", ") : "");
   const modelled = (row) => (row.steps.length === 1 ? plan.rows[row.steps[0]].predicted_us : -1);
   return new Table(host.firstChild, [
     { title: "#", number: true, value: (row) => row.i, html: (row) => row.i },
     { title: "launched", value: (row) => row.kernel, html: (row) => `<code title="${escapeHtml(row.kernel)}">${escapeHtml(row.kernel)}</code>` },
-    { title: "µs", tip: "Imported, mean over iterations", number: true, value: (row) => row.time ?? -1, html: (row) => (row.time === null ? "" : row.time.toFixed(2)) },
-    { title: "step's µs", tip: "Modelled, of the step whose ops it has", number: true, value: modelled, html: (row) => (modelled(row) < 0 ? "" : modelled(row).toFixed(2)) },
+    { title: "imported µs", tip: "Mean over iterations", number: true, value: (row) => row.time ?? -1, html: (row) => (row.time === null ? "" : row.time.toFixed(2)) },
+    { title: "modelled µs", tip: "Of the step whose ops it has", number: true, value: modelled, html: (row) => (modelled(row) < 0 ? "" : modelled(row).toFixed(2)) },
     { title: "stands for", value: (row) => row.standsFor, html: (row) => escapeHtml(row.standsFor) },
     { title: "by", tip: "docs/profiles.md says what each rule is", value: (row) => row.rule, html: (row) => escapeHtml(row.rule) },
     { title: "step", tip: "Several: the plan has its ops in several steps, and it is no step's time", value: step, html: (row) => escapeHtml(step(row)) },
