@@ -71,14 +71,24 @@ std::vector<std::size_t> periods(const std::vector<int>& sequence) {
   return {found.begin(), found.end()};
 }
 
-/// The stretch that covers most; of equal ones the one of the shortest period.
+/// The stretch that covers most; of equal ones the one of the shortest period. One that is not half of the
+/// sequence is no iteration of it, unless the model says how many there are: then one has each name that is
+/// there so often.
 Stretch repeated(const std::vector<int>& sequence, const IterationOptions& options) {
+  std::size_t least_period = 1;
+  if (options.most) {
+    std::unordered_map<int, std::int64_t> count;
+    for (const int name : sequence) ++count[name];
+    least_period = static_cast<std::size_t>(
+        std::ranges::count_if(count, [&](const auto& c) { return c.second == *options.most; }));
+  }
   Stretch best;
   for (const std::size_t period : periods(sequence)) {
     const Stretch one = longest(sequence, period);
     const auto repeats = static_cast<std::int64_t>(one.repeats());
     if (repeats < 2 || (options.given && repeats != *options.given)) continue;
-    if (!options.given && options.most && repeats > *options.most) continue;
+    if (!options.given && options.most && (repeats > *options.most || period < least_period)) continue;
+    if (!options.given && !options.most && 2 * one.length < sequence.size()) continue;
     if (one.length > best.length) best = one;
   }
   return best;

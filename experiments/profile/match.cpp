@@ -10,6 +10,7 @@
 
 #include "core/base/format.h"
 #include "core/base/sorted.h"
+#include "experiments/metrics.h"
 
 namespace stitchwork {
 namespace {
@@ -37,6 +38,12 @@ bool is_convolution(std::string_view kernel) {
 /// The second kernel of a product whose sum over k is split.
 bool ends_product(std::string_view kernel) {
   return has_any(lower_case(kernel), {"splitk"}) && lower_case(kernel).find("reduce") != std::string::npos;
+}
+
+/// Ratios have none (docs/store.md), nor has what is of a thread.
+bool has_sum(const std::string& counter) {
+  const auto known = std::ranges::find(metrics(), counter, &Metric::name);
+  return known != metrics().end() && known->unit != "1" && counter != "registers";
 }
 
 /// A name that events share, and what it stands for.
@@ -132,25 +139,30 @@ class ProfileMatcher {
   }
 
   /// Names of the entry are launched once an iteration: the number that most of them have. Without such
-  /// names, as often as the kernels of libraries are so many as the model's products.
+  /// names, as often as our own kernels are so many as the plan's, or those of libraries as the products.
   std::optional<std::int64_t> most_iterations() const {
     std::map<std::int64_t, std::size_t> numbers;
-    std::int64_t products = 0;
+    std::int64_t products = 0, ours = 0;
     for (const auto& [key, identity] : identities_) {
       const ProfileMatch& m = identity.match;
+      const std::string kernel = key.substr(0, key.find('\n'));
       if (m.rule != ProfileRule::kNone && m.rule != ProfileRule::kOpName && m.stands_for.body < 0)
         ++numbers[identity.events];
-      const std::string_view kernel = std::string_view(key).substr(0, key.find('\n'));
-      if (m.rule == ProfileRule::kNone && is_library_product(kernel) && !ends_product(kernel))
-        products += identity.events;
+      if (m.rule != ProfileRule::kNone) continue;
+      if (is_library_product(kernel) && !ends_product(kernel)) products += identity.events;
+      if (function_name(kernel) == kCanonicalKernel) ours += identity.events;
     }
     if (!numbers.empty())
       return std::ranges::max_element(numbers, {}, [](const auto& n) { return n.second; })->first;
-    const auto wanted =
-        static_cast<std::int64_t>(names_.products(false).size() + names_.products(true).size());
-    if (wanted == 0 || names_.products_in_loops() || products == 0 || products % wanted != 0)
-      return std::nullopt;
-    return products / wanted;
+    const auto times = [](std::int64_t events, std::size_t wanted) -> std::optional<std::int64_t> {
+      const auto each = static_cast<std::int64_t>(wanted);
+      if (each == 0 || events == 0 || events % each != 0) return std::nullopt;
+      return events / each;
+    };
+    if (plan_.computations.empty())
+      if (const auto iterations = times(ours, plan_.kernels.size())) return iterations;
+    if (names_.products_in_loops()) return std::nullopt;
+    return times(products, names_.products(false).size() + names_.products(true).size());
   }
 
   bool is_free(std::size_t launch) const { return result_.matches[launch].rule == ProfileRule::kNone; }
@@ -348,7 +360,8 @@ class ProfileMatcher {
       us += step.body < 0 ? sum.first : sum.first / static_cast<double>(sum.second);
     if (timed) step.imported_us = us;
     for (const auto& [counter, sum] : counters)
-      if (sum.second == step.launches.size() && step.body < 0) step.counters[counter] = sum.first;
+      if (sum.second == step.launches.size() && step.body < 0 && (sum.second == 1 || has_sum(counter)))
+        step.counters[counter] = sum.first;
   }
 
   void count() {

@@ -51,6 +51,7 @@ TEST(ProfileIterations, TheLongestStretchThatRepeatsIsFound) {
   EXPECT_EQ(found_in("pllllllqpllllllqpllllllq"), "3 pllllllq 0")
       << "layers within iterations are no iterations";
   EXPECT_EQ(found_in("abcdef"), "1 abcdef 0");
+  EXPECT_EQ(found_in("abccdefgh"), "1 abccdefgh 0") << "two of a name are no iterations";
 }
 
 TEST(ProfileIterations, WhatIsKnownOfTheirNumberIsKept) {
