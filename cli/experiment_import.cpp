@@ -74,6 +74,7 @@ void add_experiment_import(CLI::App& experiment, Cli& cli) {
       "import", "the profile of another tool (Nsight Systems and Compute, JAX, PyTorch), as an experiment");
   auto a = std::make_shared<ExperimentImportArguments>();
   a->options.experiment = "profiles";
+  a->options.variant = "profile";  // a planner is called imported
   command
       ->add_option("PROFILE", a->file,
                    "nsys export --type sqlite, ncu --csv (--page raw or details), or the Chrome trace of JAX "
