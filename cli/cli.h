@@ -135,6 +135,7 @@ void add_experiment(CLI::App& app, Cli& cli);
 void add_reproduce(CLI::App& app, Cli& cli);
 void add_figure(CLI::App& app, Cli& cli);
 void add_library(CLI::App& app, Cli& cli);
+void add_profile(CLI::App& app, Cli& cli);
 void add_report(CLI::App& app, Cli& cli);
 void add_view(CLI::App& app, Cli& cli);
 void add_demo(CLI::App& app, Cli& cli);

@@ -7,6 +7,7 @@
 #include "cli/cli.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "experiments/profile/profile.h"
 #include "gui/page/page.h"
 
 namespace stitchwork {
@@ -19,6 +20,8 @@ struct ViewArguments {
   std::vector<std::string> planners{"astitch", "xla"};
   const CLI::Option* given = nullptr;  ///< --planners
   std::vector<std::string> runs;
+  std::string profile;
+  std::optional<std::int64_t> iterations;  ///< of the profile
   std::string output;
 };
 
@@ -35,18 +38,22 @@ void check_arguments(const ViewArguments& a) {
 
 void view(Cli& cli, ViewArguments a) {
   check_arguments(a);
+  // Before planning: what cannot be read is said at once.
+  std::optional<Profile> profile;
+  if (!a.profile.empty()) profile = read_profile(a.profile);
   std::vector<FusionPlan> plans;
   Model model;
+  OpTrace trace;
   const Device* target = nullptr;
   if (a.plan.plan_file.empty()) {
-    model = a.plan.open.load(a.plan.model);
+    model = a.plan.open.load(a.plan.model, &trace);
     target = &device(a.plan.device);
   } else {
     PlanArguments saved = a.plan;
     saved.set.clear();
     saved.override_file.clear();
     saved.library_file.clear();
-    Planned planned = load_planned(saved);
+    Planned planned = load_planned(saved, false, &trace);
     model = std::move(planned.model);
     target = planned.device;
     plans.push_back(std::move(planned.plan));
@@ -58,8 +65,9 @@ void view(Cli& cli, ViewArguments a) {
     plans.push_back(make_plan(model.graph, *target, name, options_for(planner(name), options)));
   }
   std::vector<gui::PagePlan> shown;
-  for (const FusionPlan& plan : plans) shown.push_back({&plan, {}, {}});
+  for (const FusionPlan& plan : plans) shown.push_back({&plan, {}, {}, {}});
   for (const std::string& run : a.runs) gui::add_run(model, shown, read_file(run), run);
+  if (profile) gui::add_profile(model, trace, shown, *profile, a.iterations);
   cli.progress("laying out");
   const std::string page = gui::plans_page(model, shown);
   cli.progress("");
@@ -98,12 +106,20 @@ void add_view(CLI::App& app, Cli& cli) {
   command->add_option("--run", a->runs,
                       "what stitchwork run --json printed of one of the plans: its times and counters as "
                       "colours; several times for several plans");
+  command->add_option(
+      "--profile", a->profile,
+      "a profile of the model by Nsight Systems, Nsight Compute, JAX or PyTorch (docs/profiles.md): "
+      "imported times beside the modelled ones");
+  command->add_option("--iterations", a->iterations, "so many the profile has; without it they are found")
+      ->check(CLI::PositiveNumber);
   command->add_option("-o,--output", a->output, "HTML file, which needs no other")->required();
   add_common(*command, cli,
              "  stitchwork view bert_layer -o view.html\n"
              "  stitchwork view bert_base --planners xla,astitch,auto --device a100-sxm-80 -o view.html\n"
              "  stitchwork view softmax --planners astitch --set mapping=paper -o view.html\n"
              "  stitchwork run softmax_tiny --json > run.json && stitchwork view softmax_tiny --run run.json "
+             "-o v.html\n"
+             "  stitchwork view dumps/fig7-a100/after.hlo --planners imported,astitch --profile trace.json "
              "-o v.html");
   command->callback([&cli, a] { view(cli, *a); });
 }

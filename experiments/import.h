@@ -1,40 +1,37 @@
-// Counters of other tools, into the store: Nsight Compute's CSV.
+// Profiles of other tools (experiments/profile), into the store.
 #pragma once
 
-#include <cstdint>
-#include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "experiments/profile/match.h"
 #include "experiments/store.h"
 
 namespace stitchwork {
 
-struct ProfiledKernel {
-  std::string name, grid, block;           ///< grid and block as "[80,1,1]"
-  std::map<std::string, double> counters;  ///< by our names
-  std::optional<double> time_us;
-};
-
-struct ImportedProfile {
-  std::vector<ProfiledKernel> kernels;  ///< as launched
-  std::string device;                   ///< as the tool names it; "" where it does not
-};
-
-/// Reads `ncu --csv` output, a row a kernel (--page raw) or a row a metric (the default page), with or
-/// without the lines of the program before it. Throws Error with file and line where there is no such table,
-/// or a number is none.
-ImportedProfile parse_ncu_csv(const std::string& text, const std::string& file);
-
 struct ImportOptions {
   std::string experiment, workload, variant = "imported";
-  std::string device;  ///< ours, that it was measured on
+  std::string device;        ///< ours, that it was measured on
+  std::string model_sha256;  ///< of the model's file; "": the profile was held to no model
 };
 
-/// Records the profile as one ok attempt with method "imported". The same file for the same trial is not
-/// recorded twice: returns whether it was new.
-bool import_profile(Store& store, const ImportedProfile& profile, const ImportOptions& options,
-                    const std::string& sha256);
+/// The launches of one iteration and what each stands for.
+struct ImportedIteration {
+  ProfileIterations iterations;
+  std::vector<std::vector<std::string>> ops;  ///< by launch: names of the model's ops, topological
+  std::vector<char> library;                  ///< by launch: it is a matrix product or convolution
+
+  std::int64_t kernels() const;  ///< launches that are
+};
+/// Held to no model: iterations as they repeat (`given`: so many), products by the kernels' names.
+ImportedIteration unmatched_iteration(const Profile& profile, std::optional<std::int64_t> given = {});
+ImportedIteration matched_iteration(const ProfileComparison& comparison, const Model& model,
+                                    const FusionPlan& plan);
+
+/// Records one iteration as one ok attempt with method "imported": its launches as kernels, with the means of
+/// their times and counters. The same file for the same trial is not recorded twice: returns whether it was
+/// new.
+bool import_profile(Store& store, const Profile& profile, const ImportedIteration& iteration,
+                    const ImportOptions& options, const std::string& sha256);
 
 }  // namespace stitchwork

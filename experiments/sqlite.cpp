@@ -30,6 +30,9 @@ void throw_sqlite(sqlite3* db, const std::string& what) {
   if (sqlite3_errcode(db) == SQLITE_BUSY)
     throw Error(file ? file : "", 0, 0, fmt::format("{}: another process keeps it locked", what),
                 "wait until that has ended, then try again");
+  if (const int code = sqlite3_errcode(db); code == SQLITE_CORRUPT || code == SQLITE_NOTADB)
+    throw Error(file ? file : "", 0, 0, fmt::format("is a damaged SQLite file: {}", sqlite3_errmsg(db)),
+                "it may be cut off: copy or export it again");
   throw Error(file ? file : "", 0, 0, fmt::format("{}: {}", what, sqlite3_errmsg(db)),
               "check that the file and its folder may be written to and that the disk is not full");
 }

@@ -2,6 +2,7 @@
 // shows is a document of JSON (page_data.h); what draws it is in assets/, with d3 (core/base/data.h: "page").
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
@@ -9,6 +10,11 @@
 
 #include "analysis/plan/plan.h"
 #include "experiments/model.h"
+
+namespace stitchwork {
+class OpTrace;
+struct Profile;
+}  // namespace stitchwork
 
 namespace stitchwork::gui {
 
@@ -21,16 +27,37 @@ struct PageMetric {
   std::vector<std::optional<std::pair<double, std::string>>> values;
 };
 
+/// A launch of a profile's iteration.
+struct PageLaunch {
+  std::string kernel;
+  std::optional<double> us;           ///< imported
+  std::string stands_for, rule, why;  ///< as ProfileMatch (experiments/profile/match.h) has them
+  std::vector<int> steps;             ///< as first_step numbers them
+};
+
+/// What another tool's profile says of a plan.
+struct PageProfile {
+  std::string summary, findings;  ///< lines
+  std::vector<PageLaunch> launches;
+};
+
 struct PagePlan {
   const FusionPlan* plan = nullptr;  ///< with its decisions, or the page asks for them again
   std::vector<PageMetric> metrics;
   std::optional<std::vector<int>> expanded;  ///< nodes of the fold tree; empty: as plans are opened
+  std::optional<PageProfile> profile;
 };
 
 /// Gives the plan that it ran the times and counters of a document of `stitchwork run --json`. Throws Error
 /// naming `file` and what is wrong where it is no such document, of another model, or of none of the plans.
 void add_run(const Model& model, std::vector<PagePlan>& plans, const std::string& text,
              const std::string& file);
+
+/// Gives all plans the times and counters of what a profile's launches stand for, as imported metrics, and
+/// its launches; `iterations`: so many it has. Throws Error naming its file where nothing in it stands for
+/// an op of the model.
+void add_profile(const Model& model, const OpTrace& trace, std::vector<PagePlan>& plans,
+                 const Profile& profile, std::optional<std::int64_t> iterations = {});
 
 /// A run's value as metrics have it: "12.3 µs", "1,234".
 std::string metric_text(double value, bool microseconds);

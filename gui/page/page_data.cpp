@@ -105,6 +105,19 @@ ordered_json roofline_json(const Device& device, const std::vector<StepRow>& row
           {"marks", std::move(marks)}};
 }
 
+/// Another tool's launches: kernel, time (null: none), what it stands for, by which rule, steps, and why
+/// there is nothing.
+ordered_json profile_json_of(const PagePlan& given) {
+  if (!given.profile) return nullptr;
+  ordered_json launches = ordered_json::array();
+  for (const PageLaunch& l : given.profile->launches)
+    launches.push_back(
+        {l.kernel, l.us ? ordered_json(*l.us) : ordered_json(nullptr), l.stands_for, l.rule, l.steps, l.why});
+  return {{"summary", given.profile->summary},
+          {"findings", given.profile->findings},
+          {"launches", std::move(launches)}};
+}
+
 ordered_json plan_json_of(const Model& model, const PagePlan& given, SharedSources& sources) {
   const FusionPlan& plan = *given.plan;
   const Graph& graph = planned_graph(model.graph, plan);
@@ -130,7 +143,8 @@ ordered_json plan_json_of(const Model& model, const PagePlan& given, SharedSourc
           {"roofline", roofline_json(target, steps)},
           {"memory", memory_json(graph, plan, plan_memory(graph, plan))},
           {"rewritings", rewritings_json(plan)},
-          {"metrics", std::move(metrics)}};
+          {"metrics", std::move(metrics)},
+          {"profile", profile_json_of(given)}};
 }
 
 }  // namespace

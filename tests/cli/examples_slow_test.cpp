@@ -14,6 +14,7 @@
 
 #include "tests/cli/run_command.h"
 #include "tests/support/onnx_model.h"
+#include "tests/support/profile_files.h"
 
 namespace stitchwork {
 namespace TEST_FILE {
@@ -123,6 +124,9 @@ void make_files() {
 "edits":[{"do":"forbid_merge","ops":["power.1","reduce.2"]}]})";
   std::ofstream("ncu.csv") << "\"ID\",\"Kernel Name\",\"dram__sectors_read.sum\"\n\"\",\"\",\"sector\"\n"
                               "\"0\",\"k\",\"12\"\n";
+  const std::vector<testing::MadeLaunch> launches = {{"loop_power_fusion", "loop_power_fusion", 2}};
+  std::ofstream("trace.json") << testing::jax_trace(launches, 3, "fig7").dump();
+  testing::write_nsys("nsys.sqlite", launches, 3, "fig7");
   for (const char* db : {"astitch.db", "astitch-models.db"}) store("astitch-models", db);
   for (const char* db : {"old.db", "new.db"}) store("nightly", db);
   for (const char* db : {"monday.library", "tuesday.library"})

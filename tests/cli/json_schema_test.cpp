@@ -632,7 +632,7 @@ TEST_F(JsonDocuments, LimitsImportAndSubmission) {
   EXPECT_EQ(expect_document({"experiment", "import", path("e.json"), "--name", "x", "--workload", "y", "--db",
                              path("e.db")},
                             "error", 1)["error"]["message"],
-            "has no column \"Kernel Name\"");
+            "is JSON without traceEvents");
   const auto submission = expect_document({"experiment", "submit", path("e.json"), "--slurm", "--dry-run",
                                            "--shards", "64", "--folder", path("slurm"), "--db", path("e.db")},
                                           "submission");

@@ -8,6 +8,7 @@
 #include "core/base/file.h"
 #include "tests/cli/run_command.h"
 #include "tests/support/json_schema.h"
+#include "tests/support/profile_files.h"
 
 namespace stitchwork {
 namespace TEST_FILE {
@@ -115,6 +116,27 @@ TEST_F(View, RunOfThePlanIsItsMetrics) {
   EXPECT_EQ(none.exit_code, 1);
   EXPECT_THAT(none.err, HasSubstr("none of the plans shown is this run's (xla on v100-sxm2, "));
   std::filesystem::remove(run);
+}
+
+TEST_F(View, ProfileIsImportedMetricsAndItsLaunches) {
+  const std::string profile = ::testing::TempDir() + "view_profile.json";
+  const Model model = load_model("softmax_tiny");
+  const std::string root = model.graph.entry_computation().node(model.graph.entry_computation().root).name;
+  write_file(profile, testing::jax_trace({{"k", root, 4}, {"unknown", "", 2}}, 3, "softmax").dump());
+  const CommandResult said = run_command({"view", "softmax_tiny", "--profile", profile, "-o", file});
+  ASSERT_EQ(said.exit_code, 0) << said.err;
+  const Json page = document_of(file);
+  EXPECT_THAT(JsonSchema::read("docs/schema/page.schema.json").problems(nlohmann::json::parse(page.dump())),
+              ::testing::IsEmpty());
+  for (const Json& plan : page["plans"]) {
+    ASSERT_GT(plan["metrics"].size(), 0U);
+    EXPECT_EQ(plan["metrics"][0]["title"], "profiled time");
+    EXPECT_EQ(plan["metrics"][0]["method"], "imported");
+    EXPECT_EQ(plan["profile"]["launches"].size(), 2U);
+    EXPECT_EQ(plan["profile"]["launches"][0][3], "instruction");
+    EXPECT_THAT(plan["profile"]["findings"].get<std::string>(), HasSubstr("unknown: nothing of the model"));
+  }
+  std::filesystem::remove(profile);
 }
 
 TEST_F(View, LoopsAndTheirKernelsAreThere) {

@@ -40,23 +40,23 @@ std::string problem(const std::string& text) {
 }
 
 TEST(NcuCsv, ARowAKernel) {
-  const ImportedProfile profile = parse_ncu_csv(kRaw, "ncu.csv");
-  ASSERT_EQ(profile.kernels.size(), 2u);
+  const Profile profile = parse_ncu_csv(kRaw, "ncu.csv");
+  ASSERT_EQ(profile.events.size(), 2u);
   EXPECT_EQ(profile.device, "V100");
-  EXPECT_EQ(profile.kernels[0].name, "fusion_1(float*, int)");
-  EXPECT_EQ(profile.kernels[0].grid, "[80,1,1]");
-  EXPECT_DOUBLE_EQ(profile.kernels[0].counters.at("dram_read_transactions"), 1234);
-  EXPECT_DOUBLE_EQ(*profile.kernels[0].time_us, 2.5);
-  EXPECT_DOUBLE_EQ(profile.kernels[0].counters.at("achieved_occupancy"), 0.625);
+  EXPECT_EQ(profile.events[0].kernel, "fusion_1(float*, int)");
+  EXPECT_EQ(profile.events[0].grid, "[80,1,1]");
+  EXPECT_DOUBLE_EQ(profile.events[0].counters.at("dram_read_transactions"), 1234);
+  EXPECT_DOUBLE_EQ(*profile.events[0].us, 2.5);
+  EXPECT_DOUBLE_EQ(profile.events[0].counters.at("achieved_occupancy"), 0.625);
 }
 
 TEST(NcuCsv, ARowAMetricInAnyUnit) {
-  const ImportedProfile profile = parse_ncu_csv(kLong, "ncu.csv");
-  ASSERT_EQ(profile.kernels.size(), 2u);
-  EXPECT_DOUBLE_EQ(profile.kernels[0].counters.at("dram_read_transactions"), 100);
-  EXPECT_DOUBLE_EQ(*profile.kernels[0].time_us, 4.5);
-  EXPECT_DOUBLE_EQ(profile.kernels[1].counters.at("dram_read_transactions"), 2);
-  EXPECT_FALSE(profile.kernels[1].time_us.has_value());
+  const Profile profile = parse_ncu_csv(kLong, "ncu.csv");
+  ASSERT_EQ(profile.events.size(), 2u);
+  EXPECT_DOUBLE_EQ(profile.events[0].counters.at("dram_read_transactions"), 100);
+  EXPECT_DOUBLE_EQ(*profile.events[0].us, 4.5);
+  EXPECT_DOUBLE_EQ(profile.events[1].counters.at("dram_read_transactions"), 2);
+  EXPECT_FALSE(profile.events[1].us.has_value());
 }
 
 TEST(NcuCsv, OtherFilesAreRefusedWithTheirPlace) {
@@ -76,10 +76,10 @@ TEST(NcuCsv, EveryNameOfOursIsAMetric) {
 
 TEST(Import, ProfilesStandInTablesAsImportedAndOnlyOnce) {
   Store store = Store::open(testing::test_folder() + "/runs.db");
-  const ImportOptions options{"profiled", "bert", "XLA", "v100-sxm2"};
-  const ImportedProfile profile = parse_ncu_csv(kRaw, "ncu.csv");
-  EXPECT_TRUE(import_profile(store, profile, options, "sha"));
-  EXPECT_FALSE(import_profile(store, profile, options, "sha"));
+  const ImportOptions options{"profiled", "bert", "XLA", "v100-sxm2", ""};
+  const Profile profile = parse_ncu_csv(kRaw, "ncu.csv");
+  EXPECT_TRUE(import_profile(store, profile, unmatched_iteration(profile), options, "sha"));
+  EXPECT_FALSE(import_profile(store, profile, unmatched_iteration(profile), options, "sha"));
   const ExperimentResults results = read_results(store, "profiled");
   ASSERT_EQ(results.trials.size(), 1u);
   EXPECT_EQ(results.trials[0].find("kernel_us")->method, "imported");

@@ -32,7 +32,13 @@ class Page(unittest.TestCase):
         cls.file = pathlib.Path(cls.folder.name) / "page.html"
         cls.ran = pathlib.Path(cls.folder.name) / "run.json"
         cls.ran.write_text(stitchwork("run", MODEL, "--planner", "astitch", "--json"))
-        stitchwork("view", MODEL, "--planners", "astitch,xla", "--run", str(cls.ran), "-o", str(cls.file))
+        # A profile of the model in XProf's form: one op is a kernel of a name, one kernel is nobody's.
+        cls.profiled = pathlib.Path(cls.folder.name) / "trace.json"
+        named = lambda what, tid, name: {"ph": "M", "pid": 1, "tid": tid, "name": what, "args": {"name": name}}
+        cls.profiled.write_text(json.dumps({"traceEvents": [named("process_name", 0, "/device:GPU:0"), named("thread_name", 7, "Stream #7(Compute)")] + [
+            {"ph": "X", "pid": 1, "tid": 7, "ts": at, "dur": us, "name": kernel, "args": {"hlo_module": "fig7", "hlo_op": op}}
+            for at, us, kernel, op in ((10, 4.25, "wrapped_power", "power.1"), (20, 2, "nobodys", "nobodys"))]}))
+        stitchwork("view", MODEL, "--planners", "astitch,xla", "--run", str(cls.ran), "--profile", str(cls.profiled), "-o", str(cls.file))
         cls.plans = {p: document("plan", MODEL, "--planner", p) for p in ("astitch", "xla")}
         cls.browser = browser.Browser(program)
 
@@ -231,6 +237,18 @@ class Page(unittest.TestCase):
         for row in self.ask("[...document.querySelectorAll('#pane tr[data-i]')].map((r) => [r.dataset.key, ...[...r.cells].map((c) => c.innerText.trim())])"):
             step = next(s for s in run["steps"] if s["id"] == row[0])
             self.assertEqual(row[1 + heads.index("time")], f"{step['time_us']:.2f} µs")
+
+    def test_a_profiles_launches_stand_beside_the_steps_they_are_of(self):
+        self.assertIn("run:profiled time", self.ask("[...document.getElementById('colour').options].map((o) => o.value)"))
+        self.browser.click_on("[data-tab='profile']")
+        rows = self.ask("[...document.querySelectorAll('#pane tr[data-i]')].map((r) => [...r.cells].map((c) => c.innerText.trim()))")
+        self.assertEqual([row[1] for row in rows], ["wrapped_power", "nobodys"])
+        self.assertEqual([row[2] for row in rows], ["4.25", "2.00"])
+        self.assertEqual([row[5] for row in rows], ["instruction", ""])
+        self.assertIn("the model has no instruction nobodys", rows[1][7])
+        self.assertIn("all times are imported", self.ask("document.querySelector('#pane pre').innerText"))
+        self.browser.click_on("#pane tr[data-i='0']")
+        self.assertIn("imported", self.details())
 
     def test_every_figure_is_there_and_follows(self):
         kernel = self.plans["astitch"]["kernels"][0]["id"]

@@ -63,7 +63,7 @@ class App extends Addressed {
     byId("levels").addEventListener("click", (event) => event.target.dataset.level && this.level(+event.target.dataset.level));
     const metrics = [...new Set(this.plans.flatMap((p) => p.metrics.map((m) => m.title)))];
     byId("colour").innerHTML = `<option value="scheme">scheme</option><optgroup label="modelled"><option value="us">time</option><option value="dram">DRAM bytes</option></optgroup>` +
-      (metrics.length ? `<optgroup label="of the run">${metrics.map((m) => `<option value="run:${escapeHtml(m)}">${escapeHtml(m)}</option>`).join("")}</optgroup>` : "");
+      (metrics.length ? `<optgroup label="run and profile">${metrics.map((m) => `<option value="run:${escapeHtml(m)}">${escapeHtml(m)}</option>`).join("")}</optgroup>` : "");
     byId("colour").addEventListener("change", (event) => this.setColour(event.target.value));
     byId("theme").addEventListener("click", () => this.toggleTheme());
     byId("help").addEventListener("click", () => this.keys());
@@ -292,6 +292,7 @@ class App extends Addressed {
   tabs() {
     const list = [["kernels", "Kernels"], ["timeline", "Timeline"], ["roofline", "Roofline"], ["memory", "Memory"], ["decided", "Decisions"]];
     if (this.plan.rewritings.length) list.push(["rewritings", "Rewriting"]);
+    if (this.plan.profile) list.push(["profile", "Profile"]);
     if (this.plans.length > 1) list.push(["diff", "Difference"]);
     if (!list.some(([id]) => id === this.tab)) this.tab = "kernels";
     byId("tabs").innerHTML = list.map(([id, title]) => `<button role="tab" data-tab="${id}">${title}</button>`).join("");
@@ -310,6 +311,7 @@ class App extends Addressed {
       memory: () => new Memory(this, this.plans, host),
       decided: () => decisionsPane(this, this.plan, host),
       rewritings: () => rewritingsPane(this, this.plan, host),
+      profile: () => profilePane(this, this.plan, host),
       diff: () => diffPane(this, this.diff(), host),
     };
     this.pane = make[tab]();

@@ -59,6 +59,26 @@ function rewritingsPane(app, plan, host) {
     chosen: (row) => !!row.now && row.now === app.opName() });
 }
 
+// Another tool's launches, each with what it stands for, beside the plan's modelled time.
+function profilePane(app, plan, host) {
+  const rows = plan.profile.launches.map(([kernel, time, standsFor, rule, steps, why], i) => ({ kernel, time, standsFor, rule, steps, why, i }));
+  host.innerHTML = `<div></div><pre class="note" style="white-space:pre-wrap">${escapeHtml(plan.profile.summary + plan.profile.findings)}</pre>`;
+  const step = (row) => (row.steps.length ? row.steps.map((s) => plan.rows[s].id).join(", ") : "");
+  const modelled = (row) => (row.steps.length === 1 ? plan.rows[row.steps[0]].predicted_us : -1);
+  return new Table(host.firstChild, [
+    { title: "#", number: true, value: (row) => row.i, html: (row) => row.i },
+    { title: "launched", value: (row) => row.kernel, html: (row) => `<code title="${escapeHtml(row.kernel)}">${escapeHtml(row.kernel)}</code>` },
+    { title: "imported µs", tip: "Mean over iterations", number: true, value: (row) => row.time ?? -1, html: (row) => (row.time === null ? "" : row.time.toFixed(2)) },
+    { title: "modelled µs", tip: "Of the step whose ops it has", number: true, value: modelled, html: (row) => (modelled(row) < 0 ? "" : modelled(row).toFixed(2)) },
+    { title: "stands for", value: (row) => row.standsFor, html: (row) => escapeHtml(row.standsFor) },
+    { title: "by", tip: "docs/profiles.md says what each rule is", value: (row) => row.rule, html: (row) => escapeHtml(row.rule) },
+    { title: "step", tip: "Several: the plan has its ops in several steps, and it is no step's time", value: step, html: (row) => escapeHtml(step(row)) },
+    { title: "why not", value: (row) => row.why, html: (row) => `<span title="${escapeHtml(row.why)}">${escapeHtml(row.why)}</span>` },
+  ], rows, { name: "profile", first: 0, down: false, memory: app.memory("profile"), key: (row) => String(row.i),
+    pick: (row) => row.steps.length && app.select({ plan, step: row.steps[0], group: -1, op: -1 }, { from: "profile" }),
+    chosen: (row) => row.steps.some((s) => app.stepsSelected(plan).has(s)) });
+}
+
 function decisionsPane(app, plan, host) {
   const rows = plan.load().parts.flatMap((part, p) => part.decisions.map((d, i) => ({ ...d, part: p, i })));
   if (!rows.length) { host.innerHTML = `<p class="note">No decisions: somebody edited this plan, or its planner takes none.</p>`; return null; }

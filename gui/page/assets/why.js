@@ -134,7 +134,7 @@ function stepHtml(plan, step) {
   let html = `<h2>${escapeHtml(row.kernel >= 0 ? row.id + " " + row.name : row.id)}</h2>
     <p class="quiet">${kind} · <b>${us(row.predicted_us)}</b> modelled · ${percent(row.share)} of the plan${row.runs !== 1 ? ` · runs ${grouped(row.runs)} times` : ""}</p>`;
   const metrics = plan.metrics.filter((m) => m.values[step]);
-  if (metrics.length) html += `<h4>Run</h4><table>${metrics.map((m) => factRow(escapeHtml(m.title), `${escapeHtml(m.values[step][1])} <small>${escapeHtml(m.method)}</small>`)).join("")}</table>`;
+  if (metrics.length) html += `<h4>${plan.profile ? "Run and profile" : "Run"}</h4><table>${metrics.map((m) => factRow(escapeHtml(m.title), `${escapeHtml(m.values[step][1])} <small>${escapeHtml(m.method)}</small>`)).join("")}</table>`;
   const own = new Set([plan.local(step)]);
   if (!kernel) {
     const ops = planned.ops || [];
@@ -185,5 +185,5 @@ function nothingHtml(plan) {
     ${factRow("Copies, memsets", c.copies + c.memsets ? `${c.copies}, ${c.memsets}` : "")}${factRow("Knobs", options)}
     ${factRow("Peak memory", bytesText(plan.memory.peak_bytes) + " modelled")}${factRow("SHA-256", `<code>${plan.page.model.sha256.slice(0, 16)}…</code>`)}</table>
     <p class="quiet">Select a kernel, a group or an op, anywhere: in the graph, the outline, the table, the timeline or the source. What it is, <i>why</i> it is there and what was refused appear here. Double-click folds and unfolds; <kbd>?</kbd> lists the keys.</p>
-    <p class="quiet">Every time is modelled from the plan${plan.metrics.length ? ", but for the run's, which say how they were obtained" : ""}.</p>`;
+    <p class="quiet">Every time is modelled from the plan${plan.metrics.length ? ", but for a run's and a profile's, which say how they were obtained" : ""}.</p>`;
 }
