@@ -12,7 +12,7 @@
 #include "tests/support/profile_files.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using testing::CommandResult;
 using ::testing::HasSubstr;
@@ -141,5 +141,5 @@ TEST_F(ProfileCommand, WhatCannotBeReadIsOneLineAndNothingIsWritten) {
   EXPECT_FALSE(std::filesystem::exists(path("r.db")));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

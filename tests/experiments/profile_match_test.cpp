@@ -10,7 +10,7 @@
 #include "tests/support/profile_files.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -315,5 +315,5 @@ TEST(ProfileMatch, AHundredThousandEventsAreRead) {
   EXPECT_EQ(c.matched, 4U);
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -9,7 +9,7 @@
 #include "tests/support/profile_files.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 using ::testing::HasSubstr;
 using testing::MadeLaunch;
@@ -182,5 +182,5 @@ TEST(ProfileFiles, DatabasesThatAreCutOffOrOthersAreOneLine) {
               HasSubstr("holds no kernels"));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork
