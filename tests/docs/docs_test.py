@@ -3,12 +3,13 @@
 
 Each document with ```console blocks is followed from top to bottom in a folder of its own: a line `$ COMMAND` is run by a shell, and the
 lines below it are what it prints. A fenced block with a file's name behind its language (```json edits.json) makes that file first, and the
-models of docs/sample/ lie in the folder. In output
+models of docs/sample/gated_mlp/ lie in the folder. In output
   a line `...`               stands for any lines,
   ` ...` at a line's end     for the rest of the line,
-  a word `~`                 for any word: a time by the clock, a number of the compiler that is installed.
+  `~` in a word (`~`, `~,`)  for anything but a space: a time by the clock, a number of the compiler that is installed.
+A file that the commands make and that lies beside the document, too, has to be the same there (of a page its data: d3 is the machine's).
 A command that answers by another exit code than 0 says so: `$ COMMAND  # exits with 3`. Commands in backquotes in the text of such a document
-have to work, too, unless they name what the reader fills in (capitals, `...`).
+have to work, too, unless they are a name alone (`stitchwork view`) or have what the reader fills in (capitals, `...`).
 
     docs_test.py [DOCUMENT...]              compares
     docs_test.py --refresh [DOCUMENT...]    writes what comes out into the documents; look at `git diff` before committing
@@ -17,8 +18,10 @@ STITCHWORK names the command.
 """
 
 import argparse
+import base64
 import dataclasses
 import difflib
+import gzip
 import os
 import pathlib
 import re
@@ -29,7 +32,7 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-MODELS = ROOT / "docs/sample"
+MODELS = ROOT / "docs/sample/gated_mlp"
 LIMIT_S = 120  # of one command
 
 
@@ -66,7 +69,7 @@ def read(document):
             fence = None
         elif fence is None:
             for text in re.findall(r"`(stitchwork [^`]*)`", line):
-                if not re.search(r"\b[A-Z]{2,}\b|\.\.\.", text):
+                if not re.search(r"\b[A-Z]{2,}\b|\.\.\.|^stitchwork \w+$", text):
                     found.append(Command(number + 1, text, None))
         elif fence == ["console"]:
             if line.startswith("$ "):
@@ -82,14 +85,17 @@ def read(document):
     return found if any(isinstance(one, Command) and one.shown is not None for one in found) else None
 
 
+def same_word(shown, printed):
+    return re.fullmatch(re.escape(shown).replace(r"\~", r"\S+"), printed) is not None
+
+
 def same_line(shown, printed):
-    if shown.endswith(" ..."):
-        words = shown.split()[:-1]
-        return same_line(" ".join(words), " ".join(printed.split()[: len(words)])) if "~" in words else printed.startswith(shown[:-4])
-    if "~" not in shown.split():
-        return shown == printed.rstrip()
-    ours, theirs = shown.split(), printed.split()
-    return len(ours) == len(theirs) and all(a in ("~", b) for a, b in zip(ours, theirs))
+    printed = printed.rstrip()
+    begun = shown.removesuffix(" ...")
+    if "~" not in begun:
+        return printed == begun or (begun != shown and printed.startswith(begun))
+    ours, theirs = begun.split(), printed.split()
+    return (len(ours) == len(theirs) or (begun != shown and len(ours) < len(theirs))) and all(map(same_word, ours, theirs))
 
 
 def parts_of(shown):
@@ -125,10 +131,10 @@ def in_form_of(shown, printed):
     if shown.endswith(" ..."):
         return printed[: len(shown) - 4].rstrip() + " ..." if len(printed) > len(shown) - 4 else printed
     ours, theirs = shown.split(), list(re.finditer(r"\S+", printed))
-    if "~" in ours and len(ours) == len(theirs):
+    if "~" in shown and len(ours) == len(theirs):
         for word, place in reversed(list(zip(ours, theirs))):
-            if word == "~":
-                printed = printed[: place.start()] + "~".rjust(place.end() - place.start()) + printed[place.end() :]
+            if "~" in word:
+                printed = printed[: place.start()] + word.rjust(place.end() - place.start()) + printed[place.end() :]
     return printed.rstrip()
 
 
@@ -157,6 +163,13 @@ def refreshed(shown, printed):
     return out
 
 
+def contents(file):
+    """What is compared: bytes, of a page the document in it."""
+    data = file.read_bytes()
+    page = re.search(rb'<script id="data"[^>]*>([^<]*)</script>', data) if file.suffix == ".html" else None
+    return gzip.decompress(base64.b64decode(page[1])) if page else data
+
+
 class Reader:
     """Follows documents, and collects what is wrong."""
 
@@ -182,11 +195,23 @@ class Reader:
             for model in MODELS.glob("*.hlo"):
                 shutil.copy(model, work)
             changes = [change for step in steps if (change := self.step(path, step, folder, work))]
+            self.compare_files(work, path.parent)
         for step, lines in reversed(changes):
             document[step.first : step.first + len(step.shown)] = lines
         if changes:
             path.write_text("\n".join(document))
             print(f"{path.relative_to(ROOT)}: {len(changes)} outputs refreshed")
+
+    def compare_files(self, made, kept):
+        for file in sorted(made.iterdir()):
+            beside = kept / file.name
+            if not file.is_file() or not beside.is_file() or contents(file) == contents(beside):
+                continue
+            if self.refresh:
+                shutil.copy(file, beside)
+                print(f"{beside.relative_to(ROOT)} refreshed")
+            else:
+                self.wrong.append(f"{beside.relative_to(ROOT)}: the commands of the document beside it make another one")
 
     def step(self, path, step, folder, work):
         where = f"{path.relative_to(ROOT)}:{step.line}"

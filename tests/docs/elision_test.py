@@ -27,6 +27,9 @@ class Elision(unittest.TestCase):
         self.assertTrue(same(["k0    ~ us"], ["k0  1.5 us"]))
         self.assertFalse(same(["k0    ~ us"], ["k1  1.5 us"]))
         self.assertFalse(same(["k0    ~ us"], ["k0  1.5 us more"]))
+        self.assertTrue(same(["(error ~, of ~ ..."], ["(error 1e-7, of 2 in all"]))
+        self.assertFalse(same(["(error ~, of 2)"], ["(error 1e-7 of 2)"]))
+        self.assertFalse(same(["k0 ~ ..."], ["k0"]))
 
     def test_refreshing_keeps_how_much_is_shown(self):
         self.assertEqual(refreshed(["a 1   ~", "...", "z"], ["b 1 2.5", "m", "y"]), ["b 1   ~", "...", "y"])
