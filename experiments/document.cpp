@@ -39,6 +39,9 @@ std::string block_html(const DocumentBlock& block) {
       return fmt::format("<p>{}</p>\n", escaped(block.text));
     case Kind::kItem:
       return fmt::format("<ul><li>{}</li></ul>\n", escaped(block.text));
+    case Kind::kLink:
+      return fmt::format("<ul><li><a href=\"{}\">{}</a></li></ul>\n", escaped(block.target),
+                         escaped(block.text));
     case Kind::kCode:
       return fmt::format("<p><code>{}</code></p>\n", escaped(block.text));
     case Kind::kTable:
@@ -98,6 +101,9 @@ std::string document_markdown(const Document& document) {
         break;
       case Kind::kItem:
         text += "- " + block.text + "\n\n";
+        break;
+      case Kind::kLink:
+        text += fmt::format("- [{}]({})\n\n", block.text, block.target);
         break;
       case Kind::kCode:
         text += "    " + block.text + "\n\n";

@@ -54,6 +54,7 @@ class Pages {
         paragraph(block.text, kText, false, 0, 5, 0);
         break;
       case DocumentBlock::Kind::kItem:
+      case DocumentBlock::Kind::kLink:  // paper leads nowhere
         need(2 * text_height(kText));
         draw_text(painter_, kMargin + 4, y_ + text_height(kText) / 2, QStringLiteral("•"), 0, kText);
         paragraph(block.text, kText, false, 12, 3, 0);

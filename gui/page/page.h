@@ -25,6 +25,7 @@ struct PagePlan {
   const FusionPlan* plan = nullptr;  ///< with its decisions, or the page asks for them again
   std::vector<PageMetric> metrics;
   std::optional<std::vector<int>> expanded;  ///< nodes of the fold tree; empty: as plans are opened
+  std::string name;                          ///< what the page calls it, no two alike; "": its planner
 };
 
 /// Gives the plan that it ran the times and counters of a document of `stitchwork run --json`. Throws Error

@@ -7,14 +7,15 @@ models of docs/sample/gated_mlp/ lie in the folder. In output
   a line `...`               stands for any lines,
   ` ...` at a line's end     for the rest of the line,
   `~` in a word (`~`, `~,`)  for anything but a space: a time by the clock, a number of the compiler that is installed.
-A file that the commands make and that lies beside the document, too, has to be the same there (of a page its data: d3 is the machine's).
+A file that the commands make and that lies beside the document or in images/, too, has to be the same there (of a page its data, as d3 is the
+machine's; of an SVG its texts, as fonts are). Commands of stitchwork-gui are left out, and said so, where STITCHWORK_GUI names no program.
 A command that answers by another exit code than 0 says so: `$ COMMAND  # exits with 3`. Commands in backquotes in the text of such a document
 have to work, too, unless they are a name alone (`stitchwork view`) or have what the reader fills in (capitals, `...`).
 
     docs_test.py [DOCUMENT...]              compares
     docs_test.py --refresh [DOCUMENT...]    writes what comes out into the documents; look at `git diff` before committing
 
-STITCHWORK names the command.
+STITCHWORK names the command, STITCHWORK_GUI the workbench.
 """
 
 import argparse
@@ -167,6 +168,8 @@ def contents(file):
     """What is compared: bytes, of a page the document in it."""
     data = file.read_bytes()
     page = re.search(rb'<script id="data"[^>]*>([^<]*)</script>', data) if file.suffix == ".html" else None
+    if file.suffix == ".svg":
+        return re.findall(rb">([^<>\n]+)</text>", data)
     return gzip.decompress(base64.b64decode(page[1])) if page else data
 
 
@@ -179,6 +182,7 @@ class Reader:
         if program is None:
             sys.exit("docs_test: set STITCHWORK to the command, for example STITCHWORK=build/release/cli/stitchwork")
         self.program = pathlib.Path(program).resolve()
+        self.workbench = os.environ.get("STITCHWORK_GUI")
 
     def follow(self, path):
         text = path.read_text()
@@ -190,6 +194,8 @@ class Reader:
             folder = pathlib.Path(folder)
             (folder / "bin").mkdir()
             (folder / "bin/stitchwork").symlink_to(self.program)
+            if self.workbench:
+                (folder / "bin/stitchwork-gui").symlink_to(pathlib.Path(self.workbench).resolve())
             work = folder / "work"
             work.mkdir()
             for model in MODELS.glob("*.hlo"):
@@ -204,8 +210,8 @@ class Reader:
 
     def compare_files(self, made, kept):
         for file in sorted(made.iterdir()):
-            beside = kept / file.name
-            if not file.is_file() or not beside.is_file() or contents(file) == contents(beside):
+            beside = next((folder / file.name for folder in (kept, kept / "images") if (folder / file.name).is_file()), None)
+            if beside is None or contents(file) == contents(beside):
                 continue
             if self.refresh:
                 shutil.copy(file, beside)
@@ -217,6 +223,9 @@ class Reader:
         where = f"{path.relative_to(ROOT)}:{step.line}"
         if isinstance(step, File):
             (work / step.name).write_text(step.text)
+            return None
+        if step.text.startswith("stitchwork-gui ") and not self.workbench:
+            print(f"{where}: left out, there is no workbench here: $ {step.text}")
             return None
         environment = {**os.environ, "PATH": f"{folder / 'bin'}:{os.environ['PATH']}", "XDG_DATA_HOME": str(folder / "data")}
         begun = time.monotonic()
