@@ -41,9 +41,9 @@ std::string encoded(const std::string& text) {
 
 /// What decides a plan: planner, knobs, overrides, tf32.
 std::string plan_key(const ReportTrial& trial) {
-  std::string key = trial.planner;
+  std::string key;
   for (const auto& [name, value] : trial.settings)
-    if (name.starts_with("options.") || name == "overrides" || name == "tf32")
+    if (name == "planner" || name.starts_with("options.") || name == "overrides" || name == "tf32")
       key += "\n" + name + "=" + value;
   return key;
 }

@@ -125,16 +125,15 @@ void run(Cli& cli, const ReproduceArguments& a) {
   }
   for (const std::string& failure : r.failures) cli.err << fmt::format("stitchwork: {}\n", failure);
   if (files > 0) cli.print(fmt::format("\n{} files of figures written to {}", files, a.figures));
-  if (!can_render())
-    cli.err << fmt::format("stitchwork: CSV and Vega-Lite only, no figures are drawn: {}\n",
-                           why_not_rendered());
+  if (files > 0 && !can_render())
+    cli.err << fmt::format("stitchwork: figures as SVG only, no PDF or PNG: {}\n", why_not_rendered());
   cli.print(fmt::format("\nstore: {}\nreport: {}", options.db, output));
 }
 
 }  // namespace
 
 std::vector<FigureFormat> drawn_formats() {
-  if (!can_render()) return {};
+  if (!can_render()) return {FigureFormat::kSvg};
   return {FigureFormat::kSvg, FigureFormat::kPdf, FigureFormat::kPng};
 }
 

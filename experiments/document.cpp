@@ -55,12 +55,9 @@ std::string block_html(const DocumentBlock& block) {
 }  // namespace
 
 std::string figure_html(const Figure& figure, const std::string& caption) {
-  const std::string drawn = can_render() ? inline_svg(figure)
-                                         : "<p class=\"quiet\">(figures are drawn by a build with Qt; "
-                                           "the table has the numbers)</p>";
   return fmt::format("<figure class=\"drawn{}\" id=\"{}\">{}<figcaption>{}</figcaption></figure>\n",
-                     figure.width == FigureWidth::kPage ? " wide" : "", escaped(figure.id), drawn,
-                     escaped(caption));
+                     figure.width == FigureWidth::kPage ? " wide" : "", escaped(figure.id),
+                     inline_svg(figure), escaped(caption));
 }
 
 std::string document_html(const Document& document) {

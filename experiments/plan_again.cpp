@@ -17,9 +17,9 @@ PlanOptions options_of(const ReportTrial& trial) {
   PlanOptions options;
   options.record_decisions = true;
   for (const auto& [name, value] : trial.settings) {
-    if (name.starts_with("limits.")) throw Error("its device had limits", "");
-    if (name == "plan") throw Error("it ran a plan that was given as a file", "");
-    if (name == "library") throw Error("it was planned by a performance library", "");
+    if (name.starts_with("limits.")) throw Error("its device had limits");
+    if (name == "plan") throw Error("it ran a plan that was given as a file");
+    if (name == "library") throw Error("it was planned by a performance library");
     if (name.starts_with(kKnob)) options.knobs[name.substr(kKnob.size())] = value;
     if (name == "overrides") {
       const JsonSource source{"overrides of the store", "docs/schema/override.schema.json"};
@@ -47,9 +47,11 @@ bool is_what_ran(const FusionPlan& plan, const ReportTrial& trial) {
 std::string kernel_title(const KernelPlan& kernel) { return kernel.id + " " + kernel.name; }
 
 FusionPlan plan_again(const Model& model, const ReportSection& section, const ReportTrial& trial) {
-  if (model.graph.source_sha256 != section.model_sha256) throw Error("the model has changed since", "");
-  FusionPlan plan = make_plan(model.graph, device(section.device), trial.planner, options_of(trial));
-  if (!is_what_ran(plan, trial)) throw Error("what is planned now is not what ran", "");
+  if (model.graph.source_sha256 != section.model_sha256) throw Error("the model has changed since");
+  const auto planner = trial.settings.find("planner");  // trial.planner is what the experiment calls it
+  if (planner == trial.settings.end()) throw Error("the store does not say its planner");
+  FusionPlan plan = make_plan(model.graph, device(section.device), planner->second, options_of(trial));
+  if (!is_what_ran(plan, trial)) throw Error("what is planned now is not what ran");
   return plan;
 }
 

@@ -37,7 +37,11 @@ bool exports(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (exports(argc, argv)) qputenv("QT_QPA_PLATFORM", "offscreen");
+  if (exports(argc, argv)) {
+    qputenv("QT_QPA_PLATFORM", "offscreen");
+    // It warns of an unset XDG_RUNTIME_DIR, of which a picture makes no use.
+    qInstallMessageHandler([](QtMsgType, const QMessageLogContext&, const QString&) {});
+  }
   QApplication application(argc, argv);
   QApplication::setApplicationName("stitchwork-gui");
   QApplication::setApplicationDisplayName("Stitchwork");
