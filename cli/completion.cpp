@@ -137,7 +137,8 @@ std::string fish(const std::vector<CommandWords>& commands) {
   // Whether the line begins with a command's words; whether it ends with them.
   std::string text = R"fish(function __stitchwork_is
   set -l words (commandline -opc)[2..]
-  test (count $words) -ge (count $argv); and test "$words[1..(count $argv)]" = "$argv"
+  set -l n (count $argv)
+  test (count $words) -ge $n; and test "$words[1..$n]" = "$argv"
 end
 function __stitchwork_asks
   test (count (commandline -opc)) -eq (math 1 + (count $argv)); and begin
@@ -161,8 +162,11 @@ end
         text += seen + "\n";
     }
   }
+  std::string takes_models = "not __stitchwork_asks";
+  for (const CommandWords& c : commands)
+    if (!c.below.empty()) takes_models += "; and not __stitchwork_asks " + c.path;
   for (const std::string& model : model_words())
-    text += fmt::format("complete -c stitchwork -n 'not __stitchwork_asks' -a {}\n", model);
+    text += fmt::format("complete -c stitchwork -n '{}' -a {}\n", takes_models, model);
   return text +
          "complete -c stitchwork -n '__fish_seen_subcommand_from explain' -a "
          "'(stitchwork completion --ops (commandline -opc)[3] 2>/dev/null)'\n"

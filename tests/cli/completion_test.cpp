@@ -83,6 +83,7 @@ TEST_F(Completion, FishOffersCommandsOfCommandsAndTheirOptions) {
   if (std::system("command -v fish >/dev/null") != 0) GTEST_SKIP() << "fish is not installed";
   EXPECT_THAT(fish("stitchwork expl"), ElementsAre("explain"));
   EXPECT_THAT(fish("stitchwork experiment im"), ElementsAre("import"));
+  EXPECT_THAT(fish("stitchwork library "), UnorderedElementsAre("collect", "show", "merge"));
   EXPECT_THAT(fish("stitchwork experiment run --dry"), ElementsAre("--dry-run"));
   EXPECT_THAT(fish("stitchwork run --dry"), IsEmpty());
   EXPECT_THAT(fish("stitchwork run --ch"), Contains("--check"));
