@@ -10,21 +10,34 @@ namespace stitchwork {
 namespace {
 
 struct CommandWords {
-  std::string name, help;
-  std::vector<std::string> options;
+  std::string path, name, help;             ///< "experiment run", "run", what it does
+  std::vector<std::string> options, below;  ///< below: names of its own commands
 };
+
+/// Depth first, as the help lists them.
+void add_commands(const CLI::App& app, const std::string& path, std::vector<CommandWords>& commands) {
+  for (const CLI::App* sub : app.get_subcommands({})) {
+    CommandWords words{path.empty() ? sub->get_name() : path + " " + sub->get_name(),
+                       sub->get_name(),
+                       sub->get_description(),
+                       {},
+                       {}};
+    for (const CLI::Option* option : sub->get_options())
+      for (const std::string& name : option->get_lnames()) words.options.push_back("--" + name);
+    for (const CLI::App* nested : sub->get_subcommands({})) words.below.push_back(nested->get_name());
+    const std::string own = words.path;
+    commands.push_back(std::move(words));
+    add_commands(*sub, own, commands);
+  }
+}
 
 std::vector<CommandWords> commands_of(const CLI::App& app) {
   std::vector<CommandWords> commands;
-  for (const CLI::App* sub : app.get_subcommands({})) {
-    CommandWords words{sub->get_name(), sub->get_description(), {}};
-    for (const CLI::Option* option : sub->get_options())
-      for (const std::string& name : option->get_lnames()) words.options.push_back("--" + name);
-    for (const CLI::App* nested : sub->get_subcommands({})) words.options.push_back(nested->get_name());
-    commands.push_back(std::move(words));
-  }
+  add_commands(app, "", commands);
   return commands;
 }
+
+bool is_nested(const CommandWords& command) { return command.path.size() != command.name.size(); }
 
 std::vector<std::string> model_words() {
   std::vector<std::string> words;
@@ -54,21 +67,29 @@ std::vector<Values> option_values() {
 }
 
 std::string bash(const std::vector<CommandWords>& commands) {
-  std::string names, cases, values;
+  std::string names, nested, cases, values;
   for (const CommandWords& c : commands) {
-    names += c.name + " ";
-    cases += fmt::format("    {}) words=\"{}\" ;;\n", c.name, fmt::join(c.options, " "));
+    (is_nested(c) ? nested : names) +=
+        is_nested(c) ? fmt::format("{}\"{}\"", nested.empty() ? "" : "|", c.path) : c.name + " ";
+    cases += fmt::format("    \"{}\") words=\"{}\"; below=\"{}\" ;;\n", c.path, fmt::join(c.options, " "),
+                         fmt::join(c.below, " "));
   }
   for (const Values& v : option_values())
     values += fmt::format("    {}) COMPREPLY=($(compgen -W \"{}\" -- \"$current\")); return ;;\n",
                           fmt::join(v.options, "|"), fmt::join(v.words, " "));
   return fmt::format(
       R"sh(_stitchwork() {{
-  local words current=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD-1]}}
+  local words below command=${{COMP_WORDS[1]}} i current=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD-1]}}
   if [ "$COMP_CWORD" -eq 1 ]; then
     COMPREPLY=($(compgen -W "{}" -- "$current"))
     return
   fi
+  for ((i = 2; i < COMP_CWORD; ++i)); do
+    case "$command ${{COMP_WORDS[i]}}" in
+      {}) command="$command ${{COMP_WORDS[i]}}" ;;
+      *) break ;;
+    esac
+  done
   case $before in
     -p) before=--planner ;;
     -d) before=--device ;;
@@ -76,12 +97,16 @@ std::string bash(const std::vector<CommandWords>& commands) {
   esac
   case $before in
 {}  esac
-  case ${{COMP_WORDS[1]}} in
+  case $command in
 {}  esac
   case $current in
     -*) ;;
-    *) words="$words {}"
-       if [ "${{COMP_WORDS[1]}}" = explain ] && [ "$COMP_CWORD" -eq 3 ]; then
+    *) if [ -n "$below" ]; then
+         COMPREPLY=($(compgen -W "$below" -- "$current"))
+         return
+       fi
+       words="$words {}"
+       if [ "$command" = explain ] && [ "$COMP_CWORD" -eq 3 ]; then
          words="$(stitchwork completion --ops "${{COMP_WORDS[2]}}" 2>/dev/null)"
        fi ;;
   esac
@@ -89,7 +114,7 @@ std::string bash(const std::vector<CommandWords>& commands) {
 }}
 complete -o filenames -F _stitchwork stitchwork
 )sh",
-      names, values, cases, fmt::join(model_words(), " "));
+      names, nested, values, cases, fmt::join(model_words(), " "));
 }
 
 /// To be sourced, and to lie in $fpath: there it is the function that zsh calls.
@@ -109,25 +134,39 @@ std::string quoted_for_fish(const std::string& text) {
 }
 
 std::string fish(const std::vector<CommandWords>& commands) {
-  std::string text;
+  // Whether the line begins with a command's words; whether it ends with them.
+  std::string text = R"fish(function __stitchwork_is
+  set -l words (commandline -opc)[2..]
+  set -l n (count $argv)
+  test (count $words) -ge $n; and test "$words[1..$n]" = "$argv"
+end
+function __stitchwork_asks
+  test (count (commandline -opc)) -eq (math 1 + (count $argv)); and begin
+    test (count $argv) -eq 0; or __stitchwork_is $argv
+  end
+end
+)fish";
   std::map<std::string, std::vector<std::string>> known;
   for (const Values& v : option_values())
     for (const std::string_view option : v.options) known[std::string(option)] = v.words;
   for (const CommandWords& c : commands) {
-    text += fmt::format("complete -c stitchwork -n __fish_use_subcommand -a {} -d '{}'\n", c.name,
+    const std::string parent = is_nested(c) ? c.path.substr(0, c.path.size() - c.name.size() - 1) : "";
+    text += fmt::format("complete -c stitchwork -n '__stitchwork_asks {}' -f -a {} -d '{}'\n", parent, c.name,
                         quoted_for_fish(c.help));
     for (const std::string& option : c.options) {
       const std::string seen =
-          fmt::format("complete -c stitchwork -n '__fish_seen_subcommand_from {}'", c.name);
-      if (!option.starts_with("--"))
-        text += fmt::format("{} -a {}\n", seen, option);
-      else if (const auto values = known.find(option); values != known.end())
-        text += fmt::format("{} -l {} -x -a '{}'\n", seen, option.substr(2), fmt::join(values->second, " "));
+          fmt::format("complete -c stitchwork -n '__stitchwork_is {}' -l {}", c.path, option.substr(2));
+      if (const auto values = known.find(option); values != known.end())
+        text += fmt::format("{} -x -a '{}'\n", seen, fmt::join(values->second, " "));
       else
-        text += fmt::format("{} -l {}\n", seen, option.substr(2));
+        text += seen + "\n";
     }
   }
-  for (const std::string& model : model_words()) text += fmt::format("complete -c stitchwork -a {}\n", model);
+  std::string takes_models = "not __stitchwork_asks";
+  for (const CommandWords& c : commands)
+    if (!c.below.empty()) takes_models += "; and not __stitchwork_asks " + c.path;
+  for (const std::string& model : model_words())
+    text += fmt::format("complete -c stitchwork -n '{}' -a {}\n", takes_models, model);
   return text +
          "complete -c stitchwork -n '__fish_seen_subcommand_from explain' -a "
          "'(stitchwork completion --ops (commandline -opc)[3] 2>/dev/null)'\n"

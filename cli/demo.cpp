@@ -5,6 +5,7 @@
 #include "analysis/explain/compare.h"
 #include "cli/cli.h"
 #include "cli/compare_table.h"
+#include "cli/report_pages.h"
 #include "cli/table.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
@@ -82,11 +83,15 @@ void demo(Cli& cli, const DemoArguments& a) {
                : result.check->ok ? fmt::format("ok, max rel error {:.1e}", result.check->max_rel_error)
                                   : "FAILED: " + result.check->message});
   }
-  write_file(page, report_html(store, {"demo"}));
+  ReportOptions options{"demo", {}, {}};
+  options.pages = write_pages(cli, read_report(store, options.experiment), a.folder + "/pages", page).trials;
+  write_file(page, report_html(store, options));
   if (!ok) cli.exit_code = kExitBadInput;
   if (cli.json) return cli.print(document);
   cli.print(table.text());
-  cli.print(fmt::format("Stored in {}; the report is {} (open it in a browser).\n\n", db, page));
+  cli.print(fmt::format(
+      "Stored in {}; the report is {} (open it in a browser; each planner and kernel leads to its plan).\n\n",
+      db, page));
   cli.print(
       "Try next:\n"
       "  stitchwork explain bert_layer reduce.77 --planner astitch    why an op is where it is\n"

@@ -40,13 +40,14 @@ ordered_json side(const PlanFile& file, const FusionPlan& plan, const PlanTotals
 
 /// Conditions of --fail-on.
 struct Condition {
-  std::string_view name;
+  std::string_view name, said;
   bool (*holds)(const PlanTotals& a, const PlanTotals& b);
 };
 constexpr Condition kConditions[] = {
-    {"more-kernels",
+    {"more-kernels", "has more memory kernels",
      [](const PlanTotals& a, const PlanTotals& b) { return b.memory_kernels > a.memory_kernels; }},
-    {"slower", [](const PlanTotals& a, const PlanTotals& b) { return b.predicted_us > a.predicted_us; }},
+    {"slower", "is slower",
+     [](const PlanTotals& a, const PlanTotals& b) { return b.predicted_us > a.predicted_us; }},
 };
 
 void diff_files(Cli& cli, const std::string& path_a, const std::string& path_b,
@@ -63,11 +64,13 @@ void diff_files(Cli& cli, const std::string& path_a, const std::string& path_b,
                 "plan the model again");
   const FusionPlan a = parse_plan(model.graph, file_a), b = parse_plan(model.graph, file_b);
   const PlanDiff result = diff(model.graph, a, b);
-  std::vector<std::string_view> failed;
+  std::vector<std::string_view> failed, said;
   for (const Condition& condition : kConditions)
     if (std::find(fail_on.begin(), fail_on.end(), condition.name) != fail_on.end() &&
-        condition.holds(result.a, result.b))
+        condition.holds(result.a, result.b)) {
       failed.push_back(condition.name);
+      said.push_back(condition.said);
+    }
   if (!failed.empty()) cli.exit_code = kExitDifference;
   if (cli.json) {
     ordered_json document{{"schema", "stitchwork.diff/1"},
@@ -82,8 +85,7 @@ void diff_files(Cli& cli, const std::string& path_a, const std::string& path_b,
   cli.print(fmt::format("A {}: {} on {}\nB {}: {} on {}\n", path_a, a.planner, a.device, path_b, b.planner,
                         b.device) +
             to_text(result));
-  for (std::string_view condition : failed)
-    cli.err << fmt::format("stitchwork: {}: B is {}\n", path_b, condition);
+  for (const std::string_view what : said) cli.err << fmt::format("stitchwork: {}: B {}\n", path_b, what);
 }
 
 }  // namespace

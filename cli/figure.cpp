@@ -51,9 +51,8 @@ void draw(Cli& cli, const FigureArguments& a) {
   std::vector<FigureFormat> formats;
   if (a.formats.empty()) {
     formats = drawn_formats();
-    if (formats.empty())
-      cli.err << fmt::format("stitchwork: CSV and Vega-Lite only, no figures are drawn: {}\n",
-                             why_not_rendered());
+    if (!can_render())
+      cli.err << fmt::format("stitchwork: figures as SVG only, no PDF or PNG: {}\n", why_not_rendered());
   }
   for (const FigureFormat format : {FigureFormat::kSvg, FigureFormat::kPdf, FigureFormat::kPng})
     if (std::find(a.formats.begin(), a.formats.end(), name(format)) != a.formats.end())

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/cli.h"
+#include "cli/report_pages.h"
 #include "cli/reproduction.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
@@ -13,7 +14,7 @@ namespace stitchwork {
 
 void add_report(CLI::App& app, Cli& cli) {
   struct ReportArguments {
-    std::string db, experiment, paper, output;
+    std::string db, experiment, paper, output, pages;
     std::optional<std::size_t> kernels;
   };
   CLI::App* command =
@@ -28,8 +29,10 @@ void add_report(CLI::App& app, Cli& cli) {
                       "a reproduced paper's tables and figures (`stitchwork reproduce`)");
   command->add_option("-o,--output", a->output, "HTML, PDF or Markdown by its ending: .html, .pdf, .md")
       ->required();
+  add_pages(*command, a->pages);
   add_common(*command, cli,
              "  stitchwork run softmax --check --db runs.db\n  stitchwork report runs.db -o report.html\n"
+             "  stitchwork report runs.db -o report.html --pages pages\n"
              "  stitchwork report astitch.db --paper astitch -o astitch.pdf");
   command->callback([&cli, a] {
     const std::string db = a->db.empty() ? default_store_path() : a->db;
@@ -37,13 +40,19 @@ void add_report(CLI::App& app, Cli& cli) {
       throw Error(db, 0, 0, "no such store", "make one: stitchwork run MODEL --db FILE");
     cli.progress("writing " + a->output);
     if (a->paper.empty()) {
-      write_file(a->output, report_bytes(Store::open(db), {a->experiment, a->kernels}, a->output));
+      const Store store = Store::open(db);
+      ReportOptions options{a->experiment, a->kernels, {}};
+      if (!a->pages.empty())
+        options.pages = write_pages(cli, read_report(store, a->experiment), a->pages, a->output).trials;
+      write_file(a->output, report_bytes(store, options, a->output));
     } else {
       ReproduceOptions options;
       options.db = db;
       options.run = false;
       options.quick = only_quick(a->paper, db);
-      write_reproduction(reproduce(a->paper, options), a->output);
+      Reproduction reproduction = reproduce(a->paper, options);
+      if (!a->pages.empty()) lead_to_pages(cli, reproduction, db, {}, a->pages, a->output);
+      write_reproduction(reproduction, a->output);
     }
     cli.progress("");
     if (cli.json)

@@ -1,10 +1,12 @@
 // stitchwork reproduce PAPER
 #include "experiments/reproduce.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "cli/cli.h"
+#include "cli/report_pages.h"
 #include "cli/reproduction.h"
 #include "cli/table.h"
 #include "core/base/error.h"
@@ -20,7 +22,7 @@ namespace {
 using nlohmann::ordered_json;
 
 struct ReproduceArguments {
-  std::string paper, db, output, figures;
+  std::string paper, db, output, figures, pages;
   std::vector<std::string> only, workloads;
   bool quick = false;
 };
@@ -90,10 +92,11 @@ void run(Cli& cli, const ReproduceArguments& a) {
     cli.progress(of == 0 ? what : fmt::format("[{}/{}{}] {}", done, of, time, what));
   };
   if (!a.output.empty()) require_document_form(a.output);  // before the long work
-  const Reproduction r = reproduce(a.paper, options);
+  Reproduction r = reproduce(a.paper, options);
   cli.progress("");
   if (!r.failures.empty()) cli.exit_code = kExitBadInput;
   const std::string output = a.output.empty() ? report_beside(options.db, r) : a.output;
+  if (!a.pages.empty()) lead_to_pages(cli, r, options.db, a.workloads, a.pages, output);
   write_reproduction(r, output);
   std::size_t files = 0;
   if (!a.figures.empty())
@@ -122,17 +125,43 @@ void run(Cli& cli, const ReproduceArguments& a) {
   }
   for (const std::string& failure : r.failures) cli.err << fmt::format("stitchwork: {}\n", failure);
   if (files > 0) cli.print(fmt::format("\n{} files of figures written to {}", files, a.figures));
-  if (!can_render())
-    cli.err << fmt::format("stitchwork: CSV and Vega-Lite only, no figures are drawn: {}\n",
-                           why_not_rendered());
+  if (files > 0 && !can_render())
+    cli.err << fmt::format("stitchwork: figures as SVG only, no PDF or PNG: {}\n", why_not_rendered());
   cli.print(fmt::format("\nstore: {}\nreport: {}", options.db, output));
 }
 
 }  // namespace
 
 std::vector<FigureFormat> drawn_formats() {
-  if (!can_render()) return {};
+  if (!can_render()) return {FigureFormat::kSvg};
   return {FigureFormat::kSvg, FigureFormat::kPdf, FigureFormat::kPng};
+}
+
+void lead_to_pages(const Cli& cli, Reproduction& reproduction, const std::string& db,
+                   const std::vector<std::string>& workloads, const std::string& folder,
+                   const std::string& report) {
+  const Store store = Store::open(db);
+  ReportData data;
+  for (const std::string& experiment : reproduction.experiments) {
+    const ReportData one = read_report(store, experiment);
+    for (const ReportSection& section : one.sections) {
+      const bool wanted = workloads.empty() || std::ranges::any_of(workloads, [&](const std::string& name) {
+                            return section.workload == name || section.workload == name + "_tiny";
+                          });
+      if (!wanted) continue;
+      const auto same = std::ranges::find_if(data.sections, [&](const ReportSection& s) {
+        return s.workload == section.workload && s.device == section.device &&
+               s.model_sha256 == section.model_sha256;
+      });
+      if (same == data.sections.end())
+        data.sections.push_back(section);
+      else
+        same->trials.insert(same->trials.end(), section.trials.begin(), section.trials.end());
+    }
+  }
+  for (const WrittenPage& page : write_pages(cli, data, folder, report).pages)
+    reproduction.pages.push_back(
+        {fmt::format("{} on {}: {}", page.workload, page.device, fmt::join(page.plans, ", ")), page.address});
 }
 
 void write_reproduction(const Reproduction& reproduction, const std::string& file) {
@@ -151,6 +180,7 @@ void add_reproduce(CLI::App& app, Cli& cli) {
   command->add_option("--db", a->db, "store (default ${XDG_DATA_HOME:-~/.local/share}/stitchwork/runs.db)");
   command->add_option("-o,--output", a->output,
                       "report: .html, .pdf or .md (default: PAPER.html beside the store)");
+  add_pages(*command, a->pages);
   command->add_option("--figures", a->figures,
                       "folder for the figures: SVG, PDF, PNG, their data as CSV and Vega-Lite");
   add_common(*command, cli,

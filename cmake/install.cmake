@@ -5,7 +5,7 @@ include(CMakePackageConfigHelpers)
 
 # The libraries by layer, as Stitchwork::NAME.
 set(exported sw_core:core sw_occupancy:occupancy_model sw_simulator:simulator sw_analysis:analysis sw_codegen:codegen
-    sw_runtime:runtime sw_figure:figure sw_figures:figures sw_experiments:experiments)
+    sw_runtime:runtime sw_figure:figure sw_figures_draw:figures_draw sw_figures:figures sw_experiments:experiments)
 foreach(entry ${exported})
   string(REPLACE ":" ";" entry ${entry})
   list(GET entry 0 target)

@@ -39,6 +39,9 @@ std::string block_html(const DocumentBlock& block) {
       return fmt::format("<p>{}</p>\n", escaped(block.text));
     case Kind::kItem:
       return fmt::format("<ul><li>{}</li></ul>\n", escaped(block.text));
+    case Kind::kLink:
+      return fmt::format("<ul><li><a href=\"{}\">{}</a></li></ul>\n", escaped(block.target),
+                         escaped(block.text));
     case Kind::kCode:
       return fmt::format("<p><code>{}</code></p>\n", escaped(block.text));
     case Kind::kTable:
@@ -52,12 +55,9 @@ std::string block_html(const DocumentBlock& block) {
 }  // namespace
 
 std::string figure_html(const Figure& figure, const std::string& caption) {
-  const std::string drawn = can_render() ? inline_svg(figure)
-                                         : "<p class=\"quiet\">(figures are drawn by a build with Qt; "
-                                           "the table has the numbers)</p>";
   return fmt::format("<figure class=\"drawn{}\" id=\"{}\">{}<figcaption>{}</figcaption></figure>\n",
-                     figure.width == FigureWidth::kPage ? " wide" : "", escaped(figure.id), drawn,
-                     escaped(caption));
+                     figure.width == FigureWidth::kPage ? " wide" : "", escaped(figure.id),
+                     inline_svg(figure), escaped(caption));
 }
 
 std::string document_html(const Document& document) {
@@ -98,6 +98,9 @@ std::string document_markdown(const Document& document) {
         break;
       case Kind::kItem:
         text += "- " + block.text + "\n\n";
+        break;
+      case Kind::kLink:
+        text += fmt::format("- [{}]({})\n\n", block.text, block.target);
         break;
       case Kind::kCode:
         text += "    " + block.text + "\n\n";

@@ -7,11 +7,10 @@
 
 namespace stitchwork {
 
-/// One page that needs nothing else: inline SVG and CSS. Without a renderer a line stands for each figure,
-/// whose data the tables have.
+/// One page that needs nothing else: inline SVG and CSS.
 std::string document_html(const Document& document);
 
-/// A figure with its caption as a part of a page; without a renderer a line stands for it.
+/// A figure with its caption as a part of a page.
 std::string figure_html(const Figure& figure, const std::string& caption);
 
 /// Figures are named with their captions.

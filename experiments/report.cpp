@@ -17,6 +17,11 @@ namespace {
 
 using html::escaped;
 
+const ReportPage* page_of(const ReportOptions& options, const ReportTrial& trial) {
+  const auto found = options.pages.find(trial.id);
+  return found == options.pages.end() ? nullptr : &found->second;
+}
+
 html::Cell check_cell(const ReportTrial& t) {
   if (!t.ok)
     return {fmt::format("<span class=\"bad\">&#10007; failed</span><div class=\"reason\">{}</div>",
@@ -26,7 +31,7 @@ html::Cell check_cell(const ReportTrial& t) {
   return {"&#10003; ok", "", fmt::format("max rel error {:.1e}, {}", error->value, error->method)};
 }
 
-std::string planner_table(const ReportSection& section) {
+std::string planner_table(const ReportSection& section, const ReportOptions& options) {
   const ReportTrial* base = base_trial(section);
   std::vector<html::Column> columns = {{"planner", "", false},
                                        {"check", "of all outputs, against the reference evaluator", false}};
@@ -35,8 +40,11 @@ std::string planner_table(const ReportSection& section) {
   for (const ReportTrial& t : section.trials) {
     html::Row row;
     row.failed = !t.ok;
-    row.cells.push_back({fmt::format("<b>{}</b>", escaped(t.label)), "",
-                         t.attempt > 1 ? fmt::format("attempt {}", t.attempt) : ""});
+    std::string label = fmt::format("<b>{}</b>", escaped(t.label));
+    if (const ReportPage* page = page_of(options, t); page != nullptr)
+      label = fmt::format("<a href=\"{}\" title=\"its plan: graph, CUDA and why\">{}</a>",
+                          escaped(page->address), label);
+    row.cells.push_back({std::move(label), "", t.attempt > 1 ? fmt::format("attempt {}", t.attempt) : ""});
     row.cells.push_back(check_cell(t));
     for (const Quantity& q : quantities()) {
       const std::optional<ReportValue> value = q.of(t);
@@ -72,7 +80,7 @@ std::string chart(const ReportSection& section, const ReportChart& wanted) {
   return html::bar_chart(wanted.title, groups);
 }
 
-std::string kernel_details(const ReportTrial& t) {
+std::string kernel_details(const ReportTrial& t, const ReportPage* page) {
   std::string host;
   for (const auto& [metric, what] :
        {std::pair{"plan_ms", "planning"}, {"compile_ms", "compilation"}, {"run_ms", "execution"}})
@@ -85,17 +93,18 @@ std::string kernel_details(const ReportTrial& t) {
       "class=\"quiet\">On "
       "the host: {}.</p>\n{}{}</details>\n",
       escaped(t.label), t.kernel_count, t.kernel_count == 1 ? "" : "s", microseconds(t.kernels_us),
-      t.kernels.empty() ? "no kernels" : escaped(t.kernels[0].time_us.method), host, kernel_table(t), left);
+      t.kernels.empty() ? "no kernels" : escaped(t.kernels[0].time_us.method), host, kernel_table(t, page),
+      left);
 }
 
 std::string anchor(std::size_t index) { return fmt::format("s{}", index + 1); }
 
-std::string section_html(const ReportSection& section, std::size_t index) {
+std::string section_html(const ReportSection& section, std::size_t index, const ReportOptions& options) {
   std::string text = fmt::format(
       "<section id=\"{}\">\n<h2>{} on {}</h2>\n<p class=\"quiet\">model sha256 <code>{}</code></p>\n",
       anchor(index), escaped(section.workload), escaped(section.device),
       escaped(section.model_sha256.substr(0, 16)));
-  text += "<h3>Planners side by side</h3>\n" + planner_table(section);
+  text += "<h3>Planners side by side</h3>\n" + planner_table(section, options);
   text += "<div class=\"charts\">\n";
   for (const ReportChart& wanted : report_charts()) text += chart(section, wanted);
   text += "</div>\n";
@@ -103,7 +112,7 @@ std::string section_html(const ReportSection& section, std::size_t index) {
     text += fmt::format("<h3>Roofline</h3>\n{}", figure_html(*roofline, std::string(kRooflineCaption)));
   text += "<h3>Kernels</h3>\n";
   for (const ReportTrial& t : section.trials)
-    if (t.ok || !t.kernels.empty()) text += kernel_details(t);
+    if (t.ok || !t.kernels.empty()) text += kernel_details(t, page_of(options, t));
   return text + "</section>\n";
 }
 
@@ -149,7 +158,7 @@ std::string report_html(const Store& store, const ReportOptions& options) {
                            escaped(data.sections[i].workload), escaped(data.sections[i].device));
     body += fmt::format("<nav><ul>\n{}</ul></nav>\n", links);
   }
-  for (std::size_t i = 0; i < data.sections.size(); ++i) body += section_html(data.sections[i], i);
+  for (std::size_t i = 0; i < data.sections.size(); ++i) body += section_html(data.sections[i], i, options);
   return html::page("Stitchwork report", body);
 }
 

@@ -1,6 +1,8 @@
 // `report`: a store as one self-contained HTML page (inline SVG and CSS, no network), or on paper.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -9,9 +11,16 @@
 
 namespace stitchwork {
 
+/// Where the plan of a trial can be looked at: a page of `stitchwork view`, relative to the report.
+struct ReportPage {
+  std::string address;
+  std::map<std::string, std::string> kernels;  ///< addresses of its kernels, by name
+};
+
 struct ReportOptions {
-  std::string experiment;              ///< name; "" = all
-  std::optional<std::size_t> kernels;  ///< listed of each trial (read_report)
+  std::string experiment;                    ///< name; "" = all
+  std::optional<std::size_t> kernels;        ///< listed of each trial (read_report)
+  std::map<std::int64_t, ReportPage> pages;  ///< by trial; none: the report links to nothing
 };
 
 /// Title, provenance, one section a model and device: planners side by side (kernels, time, DRAM bytes,

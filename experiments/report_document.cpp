@@ -181,6 +181,12 @@ Document report_document(const Store& store, const ReportOptions& options) {
     document.add(Kind::kParagraph,
                  "No finished attempts are stored yet: stitchwork run MODEL --db FILE records one.");
   for (std::size_t i = 0; i < data.sections.size(); ++i) add_section(document, data.sections[i], i);
+  if (!options.pages.empty()) document.add(Kind::kHeading, "Plans to look at");
+  for (const ReportSection& section : data.sections)
+    for (const ReportTrial& trial : section.trials)
+      if (const auto page = options.pages.find(trial.id); page != options.pages.end())
+        document.add_link(fmt::format("{} on {}: {}", section.workload, section.device, trial.label),
+                          page->second.address);
   return document;
 }
 

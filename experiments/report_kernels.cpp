@@ -109,7 +109,14 @@ html::Cell counter_cell(const ReportKernel& k, const std::string& counter, std::
   return {text(found->second.value), found->second.method};
 }
 
-html::Row kernel_row(const ReportKernel& k, double slowest_us, double total_us) {
+/// The name, as a link where the kernel has a page.
+std::string name_html(const ReportKernel& k, const ReportPage* page) {
+  const std::string name = fmt::format("<code>{}</code>", escaped(k.name));
+  if (page == nullptr || !page->kernels.contains(k.name)) return name;
+  return fmt::format("<a href=\"{}\">{}</a>", escaped(page->kernels.at(k.name)), name);
+}
+
+html::Row kernel_row(const ReportKernel& k, double slowest_us, double total_us, const ReportPage* page) {
   constexpr char kPlan[] = "modelled";
   const bool guess = !k.spill_bytes;  // ptxas tells registers and spills, or neither
   auto whole = [](double v) { return with_commas(static_cast<long long>(v)); };
@@ -120,7 +127,7 @@ html::Row kernel_row(const ReportKernel& k, double slowest_us, double total_us) 
   const std::string busy = busiest_text(uses, 2);
   html::Row row;
   row.cells = {
-      {fmt::format("<code>{}</code>", escaped(k.name))},
+      {name_html(k, page)},
       {fmt::format("<span class=\"share\">{}{:.1f}%</span>",
                    html::share_bar(slowest_us > 0 ? k.time_us.value / slowest_us : 0),
                    total_us > 0 ? 100 * k.time_us.value / total_us : 0),
@@ -177,11 +184,11 @@ std::string left_out(const ReportTrial& trial) {
                      trial.kernels_us > 0 ? 100 * us / trial.kernels_us : 0);
 }
 
-std::string kernel_table(const ReportTrial& trial) {
+std::string kernel_table(const ReportTrial& trial, const ReportPage* page) {
   const std::vector<const ReportKernel*> order = slowest_first(trial);
   const double slowest = order.empty() ? 0 : order.front()->time_us.value, total = trial.kernels_us;
   std::vector<html::Row> rows;
-  for (const ReportKernel* k : order) rows.push_back(kernel_row(*k, slowest, total));
+  for (const ReportKernel* k : order) rows.push_back(kernel_row(*k, slowest, total, page));
   return html::table(kernel_columns(), rows, "kernels");
 }
 

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "experiments/report.h"
 #include "experiments/report_data.h"
 
 namespace stitchwork {
@@ -14,7 +15,8 @@ std::string scheme_legend();
 std::string left_out(const ReportTrial& trial);
 
 /// Slowest first: ops with scheme badges, launch, registers, spills, counters, share of the kernels' time.
-std::string kernel_table(const ReportTrial& trial);
+/// `page`: names lead there; nullptr: nowhere.
+std::string kernel_table(const ReportTrial& trial, const ReportPage* page);
 
 /// The trial's kernels in the order that reports show them.
 std::vector<const ReportKernel*> slowest_first(const ReportTrial& trial);

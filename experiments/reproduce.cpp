@@ -108,6 +108,7 @@ class Reproducer {
     found.results = read_results(*store_, found.spec.name);
     found.select();
     result_.versions.insert(found.version);
+    result_.experiments.push_back(found.spec.name);
     return experiments_.emplace(file, std::move(found)).first->second;
   }
 

@@ -71,6 +71,11 @@ struct ReproducedTable {
   std::vector<Figure> figures;
 };
 
+/// A page of `stitchwork view` on a model of the paper, relative to the report.
+struct ReproducedPage {
+  std::string text, address;
+};
+
 struct Reproduction {
   std::string paper, title, device;
   bool quick = false;
@@ -78,6 +83,8 @@ struct Reproduction {
   std::set<std::string> versions;         ///< of the results: "" of stores from before they had one
   std::vector<std::string> failures;      ///< trials that failed
   std::vector<std::string> environments;  ///< that the store's trials ran in
+  std::vector<std::string> experiments;   ///< of the store, that the tables are of
+  std::vector<ReproducedPage> pages;      ///< that the report leads to
 };
 
 struct ReproduceOptions {

@@ -83,6 +83,13 @@ Document reproduction_document(const Reproduction& r) {
                                 far, open)));
   for (const std::string& failure : r.failures) document.add(Kind::kItem, "Failed: " + failure);
   for (const ReproducedTable& table : r.tables) add_table(document, r, table);
+  if (!r.pages.empty()) {
+    document.add(Kind::kHeading, "Plans to look at");
+    document.add(
+        Kind::kParagraph,
+        "Graph, kernels, CUDA, and why each edge ends a kernel; the plans of each model beside each other.");
+    for (const ReproducedPage& page : r.pages) document.add_link(page.text, page.address);
+  }
   document.add(Kind::kHeading, "Environment");
   for (const std::string& environment : r.environments) document.add(Kind::kItem, environment);
   document.add(Kind::kHeading, "All of it again");

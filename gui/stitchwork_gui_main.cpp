@@ -1,12 +1,47 @@
-// stitchwork-gui [MODEL | PLAN.json | STORE.db]
+// stitchwork-gui [MODEL | PLAN.json | STORE.db] [--export FILE]
 #include <QApplication>
 #include <QCommandLineParser>
 #include <QIcon>
+#include <cstdio>
+#include <exception>
 
+#include "core/base/error.h"
+#include "core/base/file.h"
 #include "core/base/version.h"
 #include "gui/main_window.h"
+#include "gui/view/export.h"
+
+namespace {
+
+/// The plan as a file, without a window; the exit code.
+int write_picture(const QStringList& plans, const QString& file) try {
+  using namespace stitchwork;
+  if (plans.size() != 1 || !plans.first().endsWith(".json"))
+    throw Error(
+        "--export draws a saved plan",
+        "stitchwork plan MODEL -o plan.json, then stitchwork-gui plan.json --export " + file.toStdString());
+  write_file(file.toStdString(), gui::graph_file(gui::unfolded_picture(gui::load_plan(plans.first())), file));
+  return 0;
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "stitchwork-gui: %s\n", error.what());
+  return 1;
+}
+
+/// Whether a picture is asked for, which needs no screen.
+bool exports(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i)
+    if (std::string_view(argv[i]).starts_with("--export")) return true;
+  return false;
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
+  if (exports(argc, argv)) {
+    qputenv("QT_QPA_PLATFORM", "offscreen");
+    // It warns of an unset XDG_RUNTIME_DIR, of which a picture makes no use.
+    qInstallMessageHandler([](QtMsgType, const QMessageLogContext&, const QString&) {});
+  }
   QApplication application(argc, argv);
   QApplication::setApplicationName("stitchwork-gui");
   QApplication::setApplicationDisplayName("Stitchwork");
@@ -20,7 +55,12 @@ int main(int argc, char** argv) {
   parser.addPositionalArgument(
       "MODEL", "HLO text, an ONNX model, a dataset's name, a plan (.json), or a store of runs (.db)",
       "[MODEL | PLAN.json | DB]");
+  const QCommandLineOption picture(
+      "export", "Write the graph of PLAN.json, unfolded, as .svg, .pdf, .png, .html or .dot, and end.",
+      "FILE");
+  parser.addOption(picture);
   parser.process(application);
+  if (parser.isSet(picture)) return write_picture(parser.positionalArguments(), parser.value(picture));
   stitchwork::gui::MainWindow window;
   window.show();
   if (const QStringList models = parser.positionalArguments(); !models.isEmpty()) window.open(models.first());

@@ -5,6 +5,7 @@ import gzip
 import importlib.util
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -85,6 +86,17 @@ class Jax(Folder):
         table = np.arange(5000, dtype=np.float32)
         path = capture_jax(lambda x: x * jnp.asarray(table), jnp.ones(5000), out=self.folder / "c.hlo")
         self.check(path, ("multiply",))
+
+    def test_the_tutorial_captures_its_sample(self):
+        docs = pathlib.Path(__file__).resolve().parent.parent / "docs"
+        if not (docs / "tutorial.md").is_file():
+            self.skipTest("the documents are not beside this package")
+        program = re.search(r"```python gated_mlp.py\n(.*?)```", (docs / "tutorial.md").read_text(), re.S)[1]
+        environment = {**os.environ, "PYTHONPATH": str(pathlib.Path(__file__).resolve().parent)}
+        subprocess.run([sys.executable, "-c", program], cwd=self.folder, env=environment, check=True)
+        ops = lambda file: sorted(re.findall(r" = (\w+\[[\d,]*\])\S* ([\w-]+)\(", file.read_text()))
+        self.assertEqual(ops(self.folder / "gated_mlp.hlo"), ops(docs / "sample/gated_mlp/gated_mlp.hlo"))
+        self.check(self.folder / "gated_mlp.hlo", ("dot", "rsqrt"))
 
     def test_mistakes_are_named(self):
         out = self.folder / "f.hlo"

@@ -1,8 +1,12 @@
 #!/usr/bin/env python3
 """The package on the command that STITCHWORK names; packages that are missing are skipped by name."""
 
+import ast
+import contextlib
 import html
 import importlib.util
+import io
+import json
 import os
 import pathlib
 import subprocess
@@ -173,6 +177,54 @@ class Package(unittest.TestCase):
     @unittest.skipUnless(missing("jax"), "JAX is installed")
     def test_without_jax_a_function_is_refused(self):
         self.refused("pip install jax", stitchwork.plan, abs, 1.0)
+
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+def shown_by(source, namespace):
+    """Runs a cell as a notebook does: the value of its last line, if that is an expression."""
+    body = ast.parse(source).body
+    last = body.pop() if body and isinstance(body[-1], ast.Expr) else None
+    exec(compile(ast.Module(body, []), "cell", "exec"), namespace)
+    return eval(compile(ast.Expression(last.value), "cell", "eval"), namespace) if last else None
+
+
+@unittest.skipUnless(os.environ.get("STITCHWORK"), "STITCHWORK names no command")
+class Notebook(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        data = unittest.mock.patch.dict(os.environ, {"XDG_DATA_HOME": folder.name, "PYTHONPATH": str(HERE)})
+        data.start()
+        self.addCleanup(data.stop)
+
+    def test_every_cell_runs(self):
+        cells = json.loads((HERE / "stitchwork.ipynb").read_text())["cells"]
+        sources = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+        namespace, shown = {}, {}
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            for source in sources:
+                shown[source] = shown_by(source, namespace)
+        values = list(shown.values())
+        self.assertIn("neighbours", printed.getvalue())
+        self.assertGreaterEqual(len(shown), 7)
+        self.assertGreater(values[0], 0)
+        self.assertEqual(len(rows(values[1])), namespace["plan"].document["counts"]["memory_kernels"])
+        self.assertTrue(values[4]["ok"])
+        self.assertTrue(all(method == "simulated" for _, _, method in values[5]))
+        self.assertTrue(values[-1]._repr_html_().startswith("<iframe srcdoc="))
+
+    @unittest.skipIf(missing("nbclient", "nbformat", "ipykernel"), f"not installed: {' '.join(missing('nbclient', 'nbformat', 'ipykernel'))}")
+    def test_a_kernel_of_jupyter_runs_it(self):
+        import nbclient
+        import nbformat
+
+        notebook = nbformat.read(HERE / "stitchwork.ipynb", as_version=4)
+        nbformat.validate(notebook)
+        nbclient.NotebookClient(notebook, timeout=120).execute()
+        page = notebook.cells[-2].outputs[0]["data"]
+        self.assertIn("<iframe srcdoc=", page["text/html"])
 
 
 if __name__ == "__main__":

@@ -246,12 +246,15 @@ bool honours(const Planner& row, std::string_view name) {
 void require_edits(const Planner& row, const std::vector<Edit>& edits) {
   for (const Edit& edit : edits) {
     if (std::find(row.edits.begin(), row.edits.end(), edit.kind) != row.edits.end()) continue;
-    std::vector<std::string_view> known;
+    std::vector<std::string_view> known, others;
     for (const EditKind kind : row.edits) known.push_back(name(kind));
-    throw Error(
-        fmt::format("override '{}': planner {} cannot honour {}", to_text(edit), row.name, name(edit.kind)),
-        known.empty() ? std::string("it takes no overrides")
-                      : fmt::format("it honours {}", fmt::join(known, ", ")));
+    for (const Planner& other : planners())
+      if (other.presets.empty() && std::ranges::find(other.edits, edit.kind) != other.edits.end())
+        others.push_back(other.name);
+    throw Error(fmt::format("override '{}': planner {} cannot honour {}; planners that do: {}", to_text(edit),
+                            row.name, name(edit.kind), fmt::join(others, ", ")),
+                known.empty() ? std::string("it takes no overrides")
+                              : fmt::format("it honours {}", fmt::join(known, ", ")));
   }
 }
 

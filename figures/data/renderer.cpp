@@ -9,6 +9,7 @@
 #include "figures/data/forms.h"
 #include "figures/data/load.h"
 #include "figures/data/module.h"
+#include "figures/draw/draw.h"
 
 namespace stitchwork {
 namespace {
@@ -24,7 +25,7 @@ const std::string& renderer_file() {
 template <typename Function, typename Call>
 std::string rendered(const char* name, Call call) {
   auto* const render =
-      reinterpret_cast<Function*>(module_function(renderer_file(), name, "SVG, PDF and PNG are drawn"));
+      reinterpret_cast<Function*>(module_function(renderer_file(), name, "PDF and PNG are made"));
   std::string bytes;
   ModuleProblem problem;
   call(*render, bytes, problem);
@@ -38,6 +39,8 @@ std::string_view name(FigureFormat format) {
   return format == FigureFormat::kSvg ? "svg" : format == FigureFormat::kPdf ? "pdf" : "png";
 }
 
+bool can_render(FigureFormat format) { return format == FigureFormat::kSvg || can_render(); }
+
 bool can_render() { return load_module(renderer_file()).handle != nullptr; }
 
 std::string why_not_rendered() {
@@ -47,6 +50,7 @@ std::string why_not_rendered() {
 
 std::string render_figure(const Figure& figure, FigureFormat format) {
   check(figure);
+  if (format == FigureFormat::kSvg) return figure_svg(figure);
   return rendered<RenderFigure>(kRenderFigure,
                                 [&](RenderFigure& render, std::string& bytes, ModuleProblem& problem) {
                                   render(figure, format, bytes, problem);
@@ -63,7 +67,8 @@ std::string render_document(const Document& document) {
 }
 
 std::string inline_svg(const Figure& figure) {
-  const std::string svg = render_figure(figure, FigureFormat::kSvg);
+  check(figure);
+  const std::string svg = figure_svg(figure);
   const std::size_t begin = svg.find("<svg");
   SW_CHECK(begin != std::string::npos);
   return svg.substr(begin);

@@ -1,4 +1,5 @@
-// The renderer (figures/paint/), loaded when the first figure is drawn: what does not draw needs no Qt.
+// Figures as files. SVG is drawn here (figures/draw/); PDF and PNG are made of it by a module with Qt
+// (figures/paint/), which is loaded when the first is asked for: what asks for none needs no Qt.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +14,14 @@ namespace stitchwork {
 enum class FigureFormat : std::uint8_t { kSvg, kPdf, kPng };
 std::string_view name(FigureFormat format);  ///< "svg", "pdf", "png"
 
-/// Whether there is a renderer: installed, or at $STITCHWORK_FIGURES.
+/// Whether there is the module: installed, or at $STITCHWORK_FIGURES. SVG can always be drawn.
 bool can_render();
+bool can_render(FigureFormat format);
 /// "stitchwork_figures.so is not installed"; empty where there is one.
 std::string why_not_rendered();
 
-/// The bytes of the figure's file. Throws Error where there is no renderer, or it finds no font.
+/// The bytes of the figure's file. Throws Error where PDF or PNG is asked for and there is no module, or it
+/// finds no font.
 std::string render_figure(const Figure& figure, FigureFormat format);
 
 /// The document as pages of A4, as PDF. Throws Error likewise.

@@ -8,7 +8,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "figures/paint/canvas.h"
+#include "figures/draw/canvas.h"
+#include "figures/draw/draw.h"
 #include "figures/paint/paint.h"
 #include "figures/paint/pdf.h"
 #include "figures/paint/render.h"
@@ -20,6 +21,8 @@ constexpr double kWidth = 595, kHeight = 842, kMargin = 48;  ///< A4, points
 constexpr double kInner = kWidth - 2 * kMargin;
 constexpr int kText = 9, kSmallText = 7;
 constexpr int kWrap = Qt::TextWordWrap;
+
+const QColor kDark = colour(kInk), kFaint = colour(kQuiet), kRule = colour(kGrid);
 
 /// Words longer than a narrow column may be broken (zero-width spaces).
 QString breakable(const std::string& utf8) {
@@ -54,8 +57,9 @@ class Pages {
         paragraph(block.text, kText, false, 0, 5, 0);
         break;
       case DocumentBlock::Kind::kItem:
+      case DocumentBlock::Kind::kLink:  // paper leads nowhere
         need(2 * text_height(kText));
-        draw_text(painter_, kMargin + 4, y_ + text_height(kText) / 2, QStringLiteral("•"), 0, kText);
+        paint_text(painter_, kMargin + 4, y_ + text_height(kText) / 2, QStringLiteral("•"), 0, kText, kDark);
         paragraph(block.text, kText, false, 12, 3, 0);
         break;
       case DocumentBlock::Kind::kCode:
@@ -72,9 +76,9 @@ class Pages {
 
  private:
   void footer() {
-    draw_text(painter_, kMargin, kHeight - kMargin / 2, title_, -1, kSmallText, kQuiet);
-    draw_text(painter_, kWidth - kMargin, kHeight - kMargin / 2, QString::number(++page_), 1, kSmallText,
-              kQuiet);
+    paint_text(painter_, kMargin, kHeight - kMargin / 2, title_, -1, kSmallText, kFaint);
+    paint_text(painter_, kWidth - kMargin, kHeight - kMargin / 2, QString::number(++page_), 1, kSmallText,
+               kFaint);
     y_ = kMargin;
   }
   void next_page() {
@@ -100,22 +104,19 @@ class Pages {
     const double width = kInner - indent, height = height_of(shown, width, points, bold);
     need(height + keep);
     painter_.setFont(figure_font(points, bold));
-    painter_.setPen(kInk);
+    painter_.setPen(kDark);
     painter_.drawText(QRectF(kMargin + indent, y_, width, height + 1), kWrap, shown);
     y_ += height + behind;
   }
 
   void figure(const DocumentBlock& block) {
-    const QSizeF size = figure_size(block.figure);
-    const double scale = std::min(1.0, kInner / size.width());
+    const Size size = figure_size(block.figure);
+    const double scale = std::min(1.0, kInner / size.width);
     const double caption = height_of(breakable(block.text), kInner, kText);
-    need(size.height() * scale + caption + 10);
-    painter_.save();
-    painter_.translate(kMargin + (kInner - size.width() * scale) / 2, y_);
-    painter_.scale(scale, scale);
-    paint(painter_, block.figure, size);
-    painter_.restore();
-    y_ += size.height() * scale + 3;
+    need(size.height * scale + caption + 10);
+    paint(painter_, block.figure,
+          QRectF(kMargin + (kInner - size.width * scale) / 2, y_, size.width * scale, size.height * scale));
+    y_ += size.height * scale + 3;
     paragraph(block.text, kText, false, 0, 8, 0);
   }
 
@@ -123,7 +124,7 @@ class Pages {
   static double widest_word(const std::string& utf8, bool bold) {
     double widest = 0;
     for (const QString& word : breakable(utf8).split(QRegularExpression("[\\s\\x{200B}]")))
-      widest = std::max(widest, text_width(word, kSmallText, bold));
+      widest = std::max(widest, width_of(word, kSmallText, bold));
     return widest;
   }
 
@@ -133,9 +134,9 @@ class Pages {
     constexpr double kPad = 8;
     std::vector<double> widths, least;
     for (std::size_t c = 0; c < t.heads.size(); ++c) {
-      double widest = text_width(text(t.heads[c]), kSmallText, true), word = widest_word(t.heads[c], true);
+      double widest = width_of(text(t.heads[c]), kSmallText, true), word = widest_word(t.heads[c], true);
       for (const auto& row : t.rows) {
-        widest = std::max(widest, text_width(text(row[c]), kSmallText));
+        widest = std::max(widest, width_of(text(row[c]), kSmallText));
         word = std::max(word, widest_word(row[c], false));
       }
       widths.push_back(widest + kPad);
@@ -167,14 +168,14 @@ class Pages {
     const double height = row_height(cells, widths, bold);
     double x = kMargin;
     painter_.setFont(figure_font(kSmallText, bold));
-    painter_.setPen(kInk);
+    painter_.setPen(kDark);
     for (std::size_t c = 0; c < cells.size(); ++c) {
       painter_.drawText(QRectF(x + 3, y_ + 1.5, widths[c] - 6, height),
                         kWrap | (t.right[c] ? Qt::AlignRight : Qt::AlignLeft), breakable(cells[c]));
       x += widths[c];
     }
     y_ += height;
-    painter_.setPen(QPen(bold ? kInk : kGrid, kThin));
+    painter_.setPen(QPen(bold ? kDark : kRule, kThin));
     painter_.drawLine(QPointF(kMargin, y_), QPointF(x, y_));
   }
 

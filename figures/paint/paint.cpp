@@ -1,9 +1,27 @@
 #include "figures/paint/paint.h"
 
-#include "figures/paint/canvas.h"
-#include "figures/paint/kinds.h"
+#include <QFontMetricsF>
+#include <QPainter>
+
+#include "figures/draw/draw.h"
+#include "figures/paint/drawing_qt.h"
 
 namespace stitchwork {
+
+void paint(QPainter& painter, const Figure& figure, const QRectF& place) {
+  const Size size = figure_size(figure);
+  painter.save();
+  painter.translate(place.topLeft());
+  painter.scale(place.width() / size.width, place.height() / size.height);
+  painter.translate(kFigureMargin, kFigureMargin);
+  QtDrawing drawing(painter);
+  draw_figure(drawing, figure, {size.width - 2 * kFigureMargin, size.height - 2 * kFigureMargin});
+  painter.restore();
+}
+
+QColor colour(std::string_view hex) {
+  return QColor(QString::fromLatin1(hex.data(), static_cast<qsizetype>(hex.size())));
+}
 
 QFont figure_font(int points, bool bold) {
   QFont font(QStringLiteral("DejaVu Sans"));
@@ -14,29 +32,24 @@ QFont figure_font(int points, bool bold) {
   return font;
 }
 
-QSizeF figure_size(const Figure& figure) {
-  constexpr double kInch = 72, kColumn = 3.33, kPage = 7;
-  const double width = figure.width == FigureWidth::kColumn ? kColumn : kPage;
-  const double usual =
-      figure.kind == FigureKind::kHeatmap ? 0.7 + 0.25 * static_cast<double>(figure.series.size()) : 2.0;
-  return QSizeF(width, figure.height_in > 0 ? figure.height_in : usual) * kInch;
+QString text(const std::string& utf8) {
+  return QString::fromUtf8(utf8.data(), static_cast<qsizetype>(utf8.size()));
 }
 
-void paint(QPainter& painter, const Figure& figure, const QSizeF& size) {
-  painter.save();
-  constexpr double kMargin = 2;
-  painter.translate(kMargin, kMargin);
-  const QSizeF inner = size - QSizeF(2 * kMargin, 2 * kMargin);
-  const bool bars = figure.kind == FigureKind::kBars || figure.kind == FigureKind::kStackedBars;
-  const double top =
-      figure.kind == FigureKind::kHeatmap ? 0 : draw_legend(painter, figure, inner.width(), !bars);
-  if (bars)
-    paint_bars(painter, figure, inner, top);
-  else if (figure.kind == FigureKind::kHeatmap)
-    paint_heatmap(painter, figure, inner, top);
-  else
-    paint_points(painter, figure, inner, top);
-  painter.restore();
+double width_of(const QString& text, int points, bool bold) {
+  return QFontMetricsF(figure_font(points, bold)).horizontalAdvance(text);
+}
+
+void paint_text(QPainter& painter, double x, double y, const QString& text, int align, int points,
+                const QColor& ink) {
+  painter.setFont(figure_font(points));
+  painter.setPen(ink);
+  const double width = width_of(text, points);
+  painter.drawText(QPointF(align < 0    ? x
+                           : align == 0 ? x - width / 2
+                                        : x - width,
+                           y + kTextMiddle * points),
+                   text);
 }
 
 }  // namespace stitchwork

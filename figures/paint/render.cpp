@@ -6,11 +6,10 @@
 #include <QImage>
 #include <QPainter>
 #include <QPdfWriter>
-#include <QSvgGenerator>
 #include <cmath>
 #include <stdexcept>
 
-#include "figures/paint/canvas.h"
+#include "figures/draw/draw.h"
 #include "figures/paint/paint.h"
 #include "figures/paint/pdf.h"
 
@@ -27,33 +26,10 @@ void load_font(const QString& file) {
   throw FontMissing();
 }
 
-QString provenance(const Figure& figure) {
-  QStringList lines;
-  for (const auto& [key, value] : figure.provenance) lines << text(key) + ": " + text(value);
-  return lines.join("; ");
-}
-
-std::string render_svg(const Figure& figure, const QSizeF& size) {
-  QByteArray bytes;
-  QBuffer buffer(&bytes);
-  QSvgGenerator svg;
-  svg.setOutputDevice(&buffer);
-  svg.setResolution(static_cast<int>(kInch));
-  svg.setSize(size.toSize());
-  svg.setViewBox(QRectF(QPointF(0, 0), size.toSize()));
-  svg.setTitle(text(figure.title).toHtmlEscaped());  // it writes them as they are
-  svg.setDescription(provenance(figure).toHtmlEscaped());
-  QPainter painter(&svg);
-  paint(painter, figure, size.toSize());
-  painter.end();
-  // Verdana has the widths of DejaVu Sans: text fits also where only that is installed.
-  bytes.replace("font-family=\"DejaVu Sans\"", "font-family=\"DejaVu Sans, Verdana, sans-serif\"");
-  return bytes_of(bytes);
-}
-
 std::string render_pdf(const Figure& figure, const QSizeF& size) {
   return write_pdf(QPageSize(size, QPageSize::Point, QString(), QPageSize::ExactMatch), text(figure.title),
-                   provenance(figure), [&](QPainter& painter, QPdfWriter&) { paint(painter, figure, size); });
+                   text(provenance_text(figure)),
+                   [&](QPainter& painter, QPdfWriter&) { paint(painter, figure, QRectF(QPointF(), size)); });
 }
 
 std::string render_png(const Figure& figure, const QSizeF& size) {
@@ -68,8 +44,7 @@ std::string render_png(const Figure& figure, const QSizeF& size) {
   QPainter painter(&image);
   painter.setRenderHint(QPainter::Antialiasing);
   painter.setRenderHint(QPainter::TextAntialiasing);
-  painter.scale(scale, scale);
-  paint(painter, figure, size);
+  paint(painter, figure, QRectF(QPointF(), size * scale));
   painter.end();
   QByteArray bytes;
   QBuffer buffer(&bytes);
@@ -100,16 +75,11 @@ void start_painting() {
 
 std::string render(const Figure& figure, FigureFormat format) {
   start_painting();
-  const QSizeF size = figure_size(figure);
-  switch (format) {
-    case FigureFormat::kSvg:
-      return render_svg(figure, size);
-    case FigureFormat::kPdf:
-      return render_pdf(figure, size);
-    case FigureFormat::kPng:
-      return render_png(figure, size);
-  }
-  throw std::logic_error("no such format");
+  const Size points = figure_size(figure);
+  const QSizeF size(points.width, points.height);
+  if (format == FigureFormat::kPdf) return render_pdf(figure, size);
+  if (format == FigureFormat::kPng) return render_png(figure, size);
+  throw std::logic_error("SVG is drawn without this module");
 }
 
 }  // namespace stitchwork

@@ -1,4 +1,5 @@
-// Figures as files, drawn without a screen. The same figure gives the same bytes, whenever it is drawn.
+// PDF and PNG of figures as they are drawn (figures/draw/), without a screen. The same figure gives the same
+// bytes, whenever it is made.
 #pragma once
 
 #include <stdexcept>
@@ -19,6 +20,7 @@ struct FontMissing : std::runtime_error {
 /// FontMissing where there is none.
 void start_painting();
 
+/// PDF or PNG.
 std::string render(const Figure& figure, FigureFormat format);
 /// As PDF.
 std::string render(const Document& document);

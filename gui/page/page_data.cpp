@@ -136,6 +136,7 @@ ordered_json plan_json_of(const Model& model, const PagePlan& given, SharedSourc
   for (const StepRow& row : steps) rows.push_back(row_json(row));
   for (const PageMetric& metric : given.metrics) metrics.push_back(metric_json(metric));
   return {{"plan", plan_document(model.graph, bare)},
+          {"name", given.name.empty() ? plan.planner : given.name},
           {"style", planner_style(plan.planner)},
           {"rows", std::move(rows)},
           {"parts", std::move(parts)},

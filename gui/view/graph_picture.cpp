@@ -32,8 +32,10 @@ void GraphPicture::paint(QPainter& painter, const Theme& theme) const {
   if (!planned->steps.empty()) paint_legend(painter, *planned, own, size().width());
 }
 
-GraphPicture opening_picture(const PlannedPtr& planned) {
-  return {planned, FoldedLayout(planned->folds, box_size).draw(folding_at_opening(planned->folds)), {}, {}};
+GraphPicture unfolded_picture(const PlannedPtr& planned) {
+  Folding folding(planned->folds);
+  folding.expand_all(FoldKind::kOp, kBoxesAtOpening);
+  return {planned, FoldedLayout(planned->folds, box_size).draw(folding), {}, {}};
 }
 
 }  // namespace stitchwork::gui

@@ -21,8 +21,8 @@ struct GraphPicture {
   void paint(QPainter& painter, const Theme& theme) const;
 };
 
-/// The plan as it is folded when it is opened.
-GraphPicture opening_picture(const PlannedPtr& planned);
+/// The plan unfolded to its ops, or as deep as kBoxesAtOpening boxes allow.
+GraphPicture unfolded_picture(const PlannedPtr& planned);
 
 inline constexpr double kPictureEdge = 24;  ///< around the graph
 

@@ -414,7 +414,6 @@ TEST_F(JsonDocuments, Report) {
 }
 
 TEST_F(JsonDocuments, View) {
-  if (!can_render()) GTEST_SKIP() << "built without Qt";
   expect_document({"view", "fig5", "--planners", "xla", "-o", path("view.html")}, "view");
 }
 
@@ -618,7 +617,7 @@ TEST_F(JsonDocuments, LimitsImportAndSubmission) {
   EXPECT_EQ(limits["trials"][0]["parts"][0]["part"], "kernels limited by launch");
   const auto figure = expect_document({"figure", "e", "--db", path("e.db"), "-o", path("figures"), "--format",
                                        can_render() ? "svg,png" : "svg"},
-                                      can_render() ? "figure" : "error", can_render() ? 0 : 1);
+                                      "figure");
   EXPECT_TRUE(fs::exists(path("figures/e_total_us.csv")));
   EXPECT_EQ(fs::exists(path("figures/e_total_us.png")), can_render());
   EXPECT_EQ(expect_document({"figure", "fig99", "--db", path("e.db")}, "error", 1)["error"]["hint"],

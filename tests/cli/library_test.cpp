@@ -170,7 +170,8 @@ TEST_F(LibraryCommand, HelpHasExamplesAndShellsCompleteIt) {
   for (const char* command : {"collect", "show", "merge"})
     EXPECT_THAT(run_command({"library", command, "--help"}).out,
                 HasSubstr("Examples:\n  stitchwork library"));
-  EXPECT_THAT(run_command("completion bash").out, HasSubstr("library) words=\"--help collect show merge"));
+  EXPECT_THAT(run_command("completion bash").out,
+              HasSubstr("\"library\") words=\"--help\"; below=\"collect show merge\""));
   for (const char* command : {"plan", "run", "compare", "explain", "compile", "advise"})
     EXPECT_THAT(run_command(std::string(command) + " --help").out, HasSubstr("--library")) << command;
 }

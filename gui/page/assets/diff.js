@@ -20,7 +20,7 @@ function diffRows(diff) {
 }
 
 function totalsHtml(page, diff) {
-  const [a, b] = diff.plans.map((p) => page.plans[p].plan.planner);
+  const [a, b] = diff.plans.map((p) => page.plans[p].name);
   const row = (what, key, text) => {
     const x = diff.a[key], y = diff.b[key];
     const change = x === y ? "same" : (y < x ? "−" : "+") + (x === 0 ? text(y) : (100 * Math.abs(y - x) / x).toFixed(1) + " %") + (y < x ? " ▼ less" : " ▲ more");

@@ -31,7 +31,6 @@ class Plan {
     Object.assign(this, page.plans[index]);
     this.index = index;
     this.page = page;
-    this.name = this.plan.planner;
     this.schemeNumber = new Map(page.schemes.map((s, i) => [s.name, i]));
     this.indexSteps();
   }

@@ -1,8 +1,10 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
-#include "figures/paint/canvas.h"
-#include "figures/paint/kinds.h"
+#include "figures/draw/canvas.h"
+#include "figures/draw/kinds.h"
 
 namespace stitchwork {
 namespace {
@@ -12,40 +14,38 @@ constexpr double kSlant = 35;
 
 class BarPainter {
  public:
-  BarPainter(QPainter& painter, const Figure& figure) : painter_(painter), figure_(figure) {}
+  BarPainter(Drawing& drawing, const Figure& figure) : drawing_(drawing), figure_(figure) {}
 
-  void run(const QSizeF& size, double top) {
+  void run(Size size, double top) {
     double low = 1e300, high = -1e300;
     for (std::size_t c = 0; c < figure_.categories.size(); ++c) span(c, low, high);
     for (const FigureReference& reference : figure_.references) high = std::max(high, reference.y);
     scale_ = scale_of(figure_.y, low, high, true, 5);
-    plot_ =
-        QRectF(QPointF(y_axis_width(scale_, figure_.y), top + 3), QPointF(size.width() - 2, size.height()));
+    plot_ = {y_axis_width(scale_, figure_.y), top + 3, size.width - 2, size.height};
     const double slot = plot_.width() / std::max<double>(1, static_cast<double>(figure_.categories.size()));
-    plot_.setBottom(size.height() - labels_height(slot));
+    plot_.bottom = size.height - labels_height(slot);
     // Numbers at the highest bars stay inside.
     if (figure_.digits && !stacked() && !figure_.y.high)
       scale_.high *= 1 + room_for_numbers(slot) / plot_.height();
-    draw_y_axis(painter_, plot_, scale_, figure_.y);
-    draw_references(painter_, plot_, scale_, figure_);  // behind the bars and their numbers
+    draw_y_axis(drawing_, plot_, scale_, figure_.y);
+    draw_references(drawing_, plot_, scale_, figure_);  // behind the bars and their numbers
     for (std::size_t c = 0; c < figure_.categories.size(); ++c)
-      draw_category(c, plot_.left() + slot * static_cast<double>(c), slot);
-    painter_.setPen(QPen(kInk, kThin));
-    painter_.drawLine(QPointF(plot_.left(), at(scale_.logarithmic ? scale_.low : 0)),
-                      QPointF(plot_.right(), at(scale_.logarithmic ? scale_.low : 0)));
-    draw_labels(slot, size.height());
+      draw_category(c, plot_.left + slot * static_cast<double>(c), slot);
+    const double floor = at(scale_.logarithmic ? scale_.low : 0);
+    drawing_.line({plot_.left, floor}, {plot_.right, floor}, {kInk, kThin});
+    draw_labels(slot, size.height);
   }
 
  private:
   bool stacked() const { return figure_.kind == FigureKind::kStackedBars; }
   double at(double value) const {
-    return plot_.bottom() - std::clamp(scale_.position(value), 0.0, 1.0) * plot_.height();
+    return plot_.bottom - std::clamp(scale_.position(value), 0.0, 1.0) * plot_.height();
   }
   double bar_width(double slot) const {
     constexpr double kFilled = 0.8;
     return slot * kFilled / (stacked() ? 1 : std::max<double>(1, static_cast<double>(figure_.series.size())));
   }
-  QString number(double value) const { return QString::number(value, 'f', *figure_.digits); }
+  std::string number(double value) const { return fmt::format("{:.{}f}", value, *figure_.digits); }
   /// Numbers stand upright where they fit above their bar, else they read upwards.
   bool upright(double slot) const {
     double widest = 0;
@@ -86,16 +86,15 @@ class BarPainter {
       const double x = begin + (stacked() ? 0 : width * static_cast<double>(s));
       if (!series.y[c]) {
         if (!stacked())
-          draw_rotated(painter_, x + width / 2, plot_.bottom() - 2, "none", 90, -1, kSmall, kQuiet);
+          draw_rotated(drawing_, x + width / 2, plot_.bottom - 2, "none", 90, -1, kSmall, kQuiet);
         continue;
       }
       const double value = stacked() ? base + *series.y[c] : *series.y[c];
       const double y0 = at(base), y1 = at(value);
-      draw_bar(painter_, QRectF(QPointF(x, std::min(y0, y1)), QPointF(x + width, std::max(y0, y1))),
-               series_style(s, series.style));
+      draw_bar(drawing_, {x, std::min(y0, y1), x + width, std::max(y0, y1)}, series_style(s, series.style));
       double end = y1;
       if (!series.interval.empty() && series.interval[c]) {
-        draw_error(painter_, x + width / 2, at(series.interval[c]->first), at(series.interval[c]->second));
+        draw_error(drawing_, x + width / 2, at(series.interval[c]->first), at(series.interval[c]->second));
         end = std::min(end, at(series.interval[c]->second));
       }
       if (figure_.digits) draw_number(series.y[c].value(), x + width / 2, end, y0, slot);
@@ -108,33 +107,32 @@ class BarPainter {
       if (std::abs(base - end) < kSmall + 2 || text_width(number(value), kSmall) > bar_width(slot) - 1)
         return;
       draw_backed(x, (base + end) / 2, text_width(number(value), kSmall), kSmall);
-      draw_text(painter_, x, (base + end) / 2, number(value), 0, kSmall);
+      draw_text(drawing_, x, (base + end) / 2, number(value), 0, kSmall);
     } else if (upright(slot)) {
       const double middle = end - kSmall / 2.0 - 1.5;
       draw_backed(x, middle, text_width(number(value), kSmall), kSmall);
-      draw_text(painter_, x, middle, number(value), 0, kSmall);
+      draw_text(drawing_, x, middle, number(value), 0, kSmall);
     } else {
       const double length = text_width(number(value), kSmall);
       draw_backed(x, end - 2.5 - length / 2, kSmall, length);
-      draw_rotated(painter_, x, end - 2.5, number(value), 90, -1, kSmall);
+      draw_rotated(drawing_, x, end - 2.5, number(value), 90, -1, kSmall);
     }
   }
 
   /// White behind a number, so that lines and hatches do not run through it.
   void draw_backed(double x, double y, double width, double height) {
-    painter_.setPen(Qt::NoPen);
-    painter_.setBrush(QColor(255, 255, 255, 225));
-    painter_.drawRect(QRectF(x - width / 2 - 0.5, y - height / 2 - 0.5, width + 1, height + 1));
+    drawing_.rect({x - width / 2 - 0.5, y - height / 2 - 0.5, x + width / 2 + 0.5, y + height / 2 + 0.5},
+                  {"#ffffff", 0.88}, {});
   }
 
   bool slanted(double slot) const {
     return std::any_of(figure_.categories.begin(), figure_.categories.end(),
-                       [&](const std::string& c) { return text_width(text(c)) > slot - 2; });
+                       [&](const std::string& c) { return text_width(c) > slot - 2; });
   }
   double names_height(double slot) const {
     if (!slanted(slot)) return text_height();
     double longest = 0;
-    for (const std::string& c : figure_.categories) longest = std::max(longest, text_width(text(c)));
+    for (const std::string& c : figure_.categories) longest = std::max(longest, text_width(c));
     // Where a group's name follows below, upright names keep to their bar.
     return figure_.groups.empty() ? longest * std::sin(kSlant * M_PI / 180) + text_height() * 0.8
                                   : longest + 2;
@@ -146,42 +144,41 @@ class BarPainter {
 
   void draw_labels(double slot, double bottom) {
     for (std::size_t c = 0; c < figure_.categories.size(); ++c) {
-      const double x = plot_.left() + slot * (static_cast<double>(c) + 0.5), y = plot_.bottom() + 3;
-      const QString label = text(figure_.categories[c]);
+      const double x = plot_.left + slot * (static_cast<double>(c) + 0.5), y = plot_.bottom + 3;
+      const std::string& label = figure_.categories[c];
       if (!slanted(slot))
-        draw_text(painter_, x, y + text_height() / 2, label);
+        draw_text(drawing_, x, y + text_height() / 2, label);
       else if (figure_.groups.empty())
-        draw_rotated(painter_, x + 2, y + text_height() / 2 - 1, label, kSlant, 1);
+        draw_rotated(drawing_, x + 2, y + text_height() / 2 - 1, label, kSlant, 1);
       else
-        draw_rotated(painter_, x, y + 1, label, 90, 1);
+        draw_rotated(drawing_, x, y + 1, label, 90, 1);
     }
-    double x = plot_.left();
-    const double y = plot_.bottom() + 3 + names_height(slot) + text_height() / 2 + 2;
+    double x = plot_.left;
+    const double y = plot_.bottom + 3 + names_height(slot) + text_height() / 2 + 2;
     for (std::size_t g = 0; g < figure_.groups.size(); ++g) {
       const double width = slot * figure_.groups[g].second;
-      const QString name = text(figure_.groups[g].first);
+      const std::string& name = figure_.groups[g].first;
       int points = 8;
       while (points > 5 && text_width(name, points) > width - 3) --points;
-      draw_text(painter_, x + width / 2, y, name, 0, points);
+      draw_text(drawing_, x + width / 2, y, name, 0, points);
       x += width;
       if (g + 1 == figure_.groups.size()) break;
-      painter_.setPen(QPen(kQuiet, kThin));
-      painter_.drawLine(QPointF(x, plot_.bottom()), QPointF(x, y + text_height() / 2 - 1));
+      drawing_.line({x, plot_.bottom}, {x, y + text_height() / 2 - 1}, {kQuiet, kThin});
     }
     if (!figure_.x.label.empty())
-      draw_text(painter_, plot_.center().x(), bottom - text_height() / 2, text(figure_.x.label));
+      draw_text(drawing_, plot_.center().x, bottom - text_height() / 2, figure_.x.label);
   }
 
-  QPainter& painter_;
+  Drawing& drawing_;
   const Figure& figure_;
   Scale scale_;
-  QRectF plot_;
+  Rect plot_;
 };
 
 }  // namespace
 
-void paint_bars(QPainter& painter, const Figure& figure, const QSizeF& size, double top) {
-  BarPainter(painter, figure).run(size, top);
+void draw_bars(Drawing& drawing, const Figure& figure, Size size, double top) {
+  BarPainter(drawing, figure).run(size, top);
 }
 
 }  // namespace stitchwork

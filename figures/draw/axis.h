@@ -1,7 +1,7 @@
 // Where ticks stand and what they say.
 #pragma once
 
-#include <QString>
+#include <string>
 #include <vector>
 
 #include "figures/data/figure.h"
@@ -22,6 +22,6 @@ struct Scale {
 Scale scale_of(const FigureAxis& axis, double low, double high, bool from_zero, int wanted_ticks);
 
 /// "0.25", "1,500", "20k": as long as it has to be, next to others `step` apart.
-QString tick_text(double value, double step);
+std::string tick_text(double value, double step);
 
 }  // namespace stitchwork

@@ -1,4 +1,6 @@
-#include "figures/paint/axis.h"
+#include "figures/draw/axis.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -69,21 +71,20 @@ Scale scale_of(const FigureAxis& axis, double low, double high, bool from_zero, 
   return scale;
 }
 
-QString tick_text(double value, double step) {
+std::string tick_text(double value, double step) {
   constexpr double kLarge = 10000;
   const double magnitude = std::abs(value);
-  if (magnitude < step * 1e-6) return QStringLiteral("0");
+  if (magnitude < step * 1e-6) return "0";
   for (const auto& [unit, suffix] : {std::pair{1e12, "T"}, {1e9, "G"}, {1e6, "M"}, {1e3, "k"}})
     if (magnitude >= unit && (magnitude >= kLarge || unit > 1e3))
-      return QString::number(value / unit, 'g', 4) + QString::fromLatin1(suffix);
+      return fmt::format("{:.4g}{}", value / unit, suffix);
   if (magnitude >= 1000)
-    return QString::number(std::floor(value / 1000), 'f', 0) + "," +
-           QString::number(std::fmod(magnitude, 1000), 'f', 0).rightJustified(3, '0');
+    return fmt::format("{:.0f},{:03.0f}", std::floor(value / 1000), std::fmod(magnitude, 1000));
   if (step < 1) {
     const int digits = std::clamp(static_cast<int>(std::ceil(-std::log10(step) - 1e-9)), 0, 8);
-    return QString::number(value, 'f', digits);
+    return fmt::format("{:.{}f}", value, digits);
   }
-  return QString::number(value, 'g', 6);
+  return fmt::format("{:.6g}", value);
 }
 
 }  // namespace stitchwork

@@ -1,16 +1,12 @@
-#include <QPainterPath>
 #include <algorithm>
 #include <cmath>
 
-#include "figures/paint/canvas.h"
-#include "figures/paint/kinds.h"
+#include "figures/draw/canvas.h"
+#include "figures/draw/kinds.h"
 
 namespace stitchwork {
 namespace {
 
-struct Point {
-  double x, y;
-};
 /// Runs of points without a hole.
 using Runs = std::vector<std::vector<Point>>;
 
@@ -39,7 +35,7 @@ Runs runs_of(const Figure& figure, const FigureSeries& series) {
 
 }  // namespace
 
-void paint_points(QPainter& painter, const Figure& figure, const QSizeF& size, double top) {
+void draw_points(Drawing& drawing, const Figure& figure, Size size, double top) {
   double x_low = 1e300, x_high = -1e300, y_low = 1e300, y_high = -1e300;
   std::vector<Runs> all;
   for (const FigureSeries& series : figure.series) {
@@ -58,38 +54,35 @@ void paint_points(QPainter& painter, const Figure& figure, const QSizeF& size, d
   const Scale y = scale_of(y_axis, y_low, y_high, false, 5);
   const double left = y_axis_width(y, y_axis);
   const Scale x =
-      scale_of(figure.x, x_low, x_high, false, std::max(2, static_cast<int>((size.width() - left) / 38)));
+      scale_of(figure.x, x_low, x_high, false, std::max(2, static_cast<int>((size.width - left) / 38)));
   const double last = x.ticks.empty() ? 0 : text_width(tick_at(x, x.ticks.back())) / 2;
-  const QRectF plot(QPointF(left, top + 4),
-                    QPointF(size.width() - last - 1, size.height() - x_axis_height(figure.x)));
-  draw_x_axis(painter, plot, x, figure.x);
-  draw_y_axis(painter, plot, y, y_axis);
+  const Rect plot{left, top + 4, size.width - last - 1, size.height - x_axis_height(figure.x)};
+  draw_x_axis(drawing, plot, x, figure.x);
+  draw_y_axis(drawing, plot, y, y_axis);
   // What lies beyond the axes' limits is drawn at them: SVG of this form knows no clipping.
   const auto at = [&](const Point& p) {
-    return QPointF(plot.left() + std::clamp(x.position(p.x), 0.0, 1.0) * plot.width(),
-                   plot.bottom() - std::clamp(y.position(p.y), 0.0, 1.0) * plot.height());
+    return Point{plot.left + std::clamp(x.position(p.x), 0.0, 1.0) * plot.width(),
+                 plot.bottom - std::clamp(y.position(p.y), 0.0, 1.0) * plot.height()};
   };
-  draw_references(painter, plot, y, figure);
+  draw_references(drawing, plot, y, figure);
   for (std::size_t s = 0; s < figure.series.size(); ++s) {
     const FigureSeries& series = figure.series[s];
     const SeriesStyle& style = series_style(s, series.style);
     for (const auto& run : all[s]) {
       const bool line = series.mark == FigureMark::kLine || figure.kind == FigureKind::kCdf;
       if (line && run.size() > 1) {
-        QPainterPath path(at(run[0]));
-        for (std::size_t i = 1; i < run.size(); ++i) path.lineTo(at(run[i]));
-        painter.setBrush(Qt::NoBrush);
-        painter.setPen(line_pen(style));
-        painter.drawPath(path);
+        std::vector<Point> points;
+        for (const Point& p : run) points.push_back(at(p));
+        drawing.polyline(points, line_stroke(style));
       } else {
-        for (const Point& p : run) draw_mark(painter, at(p), style);
+        for (const Point& p : run) draw_mark(drawing, at(p), style);
       }
     }
     if (!series.interval.empty())
       for (std::size_t i = 0; i < series.y.size(); ++i)
         if (series.interval[i])
-          draw_error(painter, at({series.x[i], 0}).x(), at({0, series.interval[i]->first}).y(),
-                     at({0, series.interval[i]->second}).y());
+          draw_error(drawing, at({series.x[i], 0}).x, at({0, series.interval[i]->first}).y,
+                     at({0, series.interval[i]->second}).y);
   }
 }
 
