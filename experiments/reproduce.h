@@ -78,6 +78,7 @@ struct Reproduction {
   std::set<std::string> versions;         ///< of the results: "" of stores from before they had one
   std::vector<std::string> failures;      ///< trials that failed
   std::vector<std::string> environments;  ///< that the store's trials ran in
+  std::string exports;  ///< where the tiny models stand for exports that nobody gave: how to make these
 };
 
 struct ReproduceOptions {
@@ -87,6 +88,7 @@ struct ReproduceOptions {
   std::vector<std::string> workloads;  ///< of the experiments; empty: all
   std::string db;
   std::function<void(std::size_t, std::size_t, double, const std::string&)> progress;
+  std::string models;  ///< folder of a paper's exports that are no datasets; "": its tiny ones
 };
 
 /// Papers there are: folders of data_folder("experiments") (core/base/data.h) with a paper.json.
