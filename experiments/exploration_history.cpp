@@ -15,6 +15,8 @@ constexpr DatabaseKind kHistoryKind = {"history of an exploration", "stitchwork 
 /// A second explorer is refused, not waited for: the first may take hours.
 constexpr int kHistoryWaitMs = 200;
 
+constexpr const char* kStartAnother = "start another history, or take a copy of it";
+
 // `bindings`: what differs from the mini-batch before, null what is not bound any more.
 constexpr const char* kHistoryTables =
     "CREATE TABLE identity(name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;"
@@ -79,7 +81,7 @@ ExplorationHistory ExplorationHistory::open(const std::string& path, const Explo
   if (sqlite3_db_readonly(history.db_.get(), "main") == 1)
     throw Error(path, 0, 0, "cannot be written", "check its permissions");
   history.lock();
-  require_sound(history.db_.get(), path, "start another history, or take a copy of it");
+  require_sound(history.db_.get(), path, kStartAnother);
   history.read();
   if (there && !resume)
     throw Error(path, 0, 0, fmt::format("has an exploration of {} mini-batches", history.minibatches_.size()),
@@ -91,13 +93,15 @@ ExplorationHistory ExplorationHistory::open(const std::string& path, const Explo
 /// Kept until the connection is closed, or the process killed.
 void ExplorationHistory::lock() {
   sqlite3* db = db_.get();
-  execute(db, "PRAGMA locking_mode = EXCLUSIVE");
-  // A kill of the process loses nothing that was committed; the machine's going down may lose the last ones.
-  execute(db, "PRAGMA synchronous = NORMAL");
-  const int status = sqlite3_exec(db, "BEGIN EXCLUSIVE; COMMIT", nullptr, nullptr, nullptr);
+  const int status =
+      sqlite3_exec(db, "PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; COMMIT", nullptr, nullptr, nullptr);
   if (status == SQLITE_BUSY)
     throw Error(path_, 0, 0, "another exploration is writing to it", "wait until that has ended");
+  if (status == SQLITE_CORRUPT || status == SQLITE_NOTADB)
+    throw Error(path_, 0, 0, "is cut off or damaged", kStartAnother);
   if (status != SQLITE_OK) throw_sqlite(db, "history");
+  // A kill of the process loses nothing that was committed; the machine's going down may lose the last ones.
+  execute(db, "PRAGMA synchronous = NORMAL");
 }
 
 void ExplorationHistory::require_same(const ExplorationIdentity& identity) {
