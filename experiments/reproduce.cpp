@@ -204,6 +204,8 @@ class Reproducer {
     }
     if (const auto of = c.find("summary_of")) summary(of->text(), table);
     if (const auto columns = c.find("columns")) add_rows(c, *columns, context, table);
+    if (table.values.empty() && c.find("columns") && !result_.exports.empty())
+      table.notes.insert(table.notes.begin(), "No dataset is a tiny variant of its models.");
     if (const auto values = c.find("values"))
       values->each([&](const JsonCursor& one) { add_value(one, context, table); });
     if (const auto order = c.find("order"); order && context.experiment != nullptr)
