@@ -92,6 +92,11 @@ class Reproducer {
       if (std::find(ids.begin(), ids.end(), id) == ids.end())
         throw Error(fmt::format("{} has no table called '{}'", paper, id),
                     fmt::format("it has: {}", fmt::join(ids, ", ")));
+    if (!options_.models.empty())
+      root.at("artifacts").each([&](const JsonCursor& c) {
+        if (!c.find("rows")) return;
+        for (const Row& row : read_rows(c.at("rows"), nullptr)) exports_.insert(row.workload);
+      });
     root.at("artifacts").each([&](const JsonCursor& c) { artifact(c); });
     if (store_) result_.environments = environments(*store_);
     return std::move(result_);
@@ -103,10 +108,10 @@ class Reproducer {
     if (known != experiments_.end()) return known->second;
     PaperExperiment found;
     found.spec = read_experiment((home_ / file).string());
+    if (!options_.models.empty()) take_exports(found.spec);
     if (!options_.workloads.empty()) choose_workloads(found.spec, file != sizes_);
     found.workloads = found.spec.workloads;
     if (options_.quick) found.spec = tiny(std::move(found.spec));
-    if (!options_.models.empty()) take_exports(found.spec);
     if (options_.run) {
       store_.reset();  // trials are run by children (open_stores)
       RunnerOptions run;
@@ -121,16 +126,15 @@ class Reproducer {
     return experiments_.emplace(file, std::move(found)).first->second;
   }
 
-  /// Leaves the workloads that the folder of exports has, by their files.
+  /// The rows' workloads that the folder of exports has, by their files.
   void take_exports(ExperimentSpec& spec) const {
-    const std::string known = fmt::format("{}", fmt::join(spec.workloads, ", "));
     std::vector<std::string> files;
-    for (const std::string& name : spec.workloads)
+    for (const std::string& name : exports_)
       if (std::string file = workload_name(name, false, options_.models); file != name)
         files.push_back(std::move(file));
     if (files.empty())
       throw Error(options_.models, 0, 0, "has none of the exports of the paper's models",
-                  fmt::format("datasets/export/export.py --out writes them: {}", known));
+                  fmt::format("datasets/export/export.py --out writes them: {}", fmt::join(exports_, ", ")));
     spec.workloads = std::move(files);
   }
 
@@ -138,7 +142,9 @@ class Reproducer {
   void choose_workloads(ExperimentSpec& spec, bool some) const {
     const std::string known = fmt::format("{}", fmt::join(spec.workloads, ", "));
     std::erase_if(spec.workloads, [&](const std::string& name) {
-      return std::ranges::find(options_.workloads, name) == options_.workloads.end();
+      return std::ranges::none_of(options_.workloads, [&](const std::string& wanted) {
+        return name == wanted || name == workload_name(wanted, false, options_.models);
+      });
     });
     if (some && spec.workloads.empty())
       throw Error(fmt::format("experiment {} has none of the workloads {}", spec.name,
@@ -307,7 +313,8 @@ class Reproducer {
   fs::path home_;
   Reproduction result_;
   std::optional<JsonCursor> rows_;
-  std::string sizes_;  ///< the experiment of models at other sizes; "": there is none
+  std::set<std::string> exports_;  ///< names of the rows' workloads, with a folder of exports
+  std::string sizes_;              ///< the experiment of models at other sizes; "": there is none
   std::optional<Store> store_;
   std::map<std::string, PaperExperiment> experiments_;  ///< by file
 };

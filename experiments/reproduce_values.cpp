@@ -254,6 +254,7 @@ const std::vector<KernelResult>& PaperExperiment::kernels_of(const Store& store,
 
 std::string workload_name(const std::string& name, bool quick, const std::string& models) {
   if (quick) {
+    if (name.ends_with("_tiny")) return name;
     const std::size_t batch = name.rfind("_b");
     const bool sized = batch != std::string::npos && batch + 2 < name.size() &&
                        name.find_first_not_of("0123456789", batch + 2) == std::string::npos;
