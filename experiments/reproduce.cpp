@@ -276,6 +276,13 @@ class Reproducer {
         ReproducedValue average = average_of(one, table.values, variant);
         // The paper's is of the whole models, by their sizes.
         if (!result_.exports.empty()) average.paper.reset();
+        // A folder may have some of the exports: the paper's mean over the same rows.
+        if (!options_.models.empty() && average.paper) {
+          std::vector<double> numbers;
+          for (const ReproducedValue& v : table.values)
+            if (v.column == average.average_of && !v.averaged && v.paper) numbers.push_back(*v.paper);
+          average.paper = mean_of(std::move(numbers), average.mean);
+        }
         // A range of sizes that no tiny variant is in has no average.
         if (average.ours || !options_.quick) table.values.push_back(std::move(average));
       });
