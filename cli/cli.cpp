@@ -276,10 +276,10 @@ int run_cli(int argc, const char* const* argv, std::ostream& out, std::ostream& 
   app.set_version_flag("--version", version_text());
   app.require_subcommand(1);
   for (auto add :
-       {add_info,    add_inputs,  add_datasets,  add_lists,      add_rules,      add_rewrite, add_plan,
-        add_verify,  add_explain, add_advise,    add_compare,    add_diff,       add_quality, add_compile,
-        add_run,     add_ptx,     add_occupancy, add_experiment, add_reproduce,  add_figure,  add_library,
-        add_profile, add_report,  add_view,      add_demo,       add_completion, add_man})
+       {add_info,    add_inputs,  add_datasets, add_lists,     add_rules,      add_rewrite,    add_plan,
+        add_verify,  add_explain, add_advise,   add_compare,   add_diff,       add_quality,    add_compile,
+        add_run,     add_explore, add_ptx,      add_occupancy, add_experiment, add_reproduce,  add_figure,
+        add_library, add_profile, add_report,   add_view,      add_demo,       add_completion, add_man})
     add(app, cli);
   try {
     app.parse(argc, argv);

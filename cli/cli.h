@@ -129,6 +129,7 @@ void add_quality(CLI::App& app, Cli& cli);
 void add_diff(CLI::App& app, Cli& cli);
 void add_compile(CLI::App& app, Cli& cli);
 void add_run(CLI::App& app, Cli& cli);
+void add_explore(CLI::App& app, Cli& cli);
 void add_ptx(CLI::App& app, Cli& cli);
 void add_occupancy(CLI::App& app, Cli& cli);
 void add_experiment(CLI::App& app, Cli& cli);

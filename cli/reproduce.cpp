@@ -22,7 +22,7 @@ namespace {
 using nlohmann::ordered_json;
 
 struct ReproduceArguments {
-  std::string paper, db, output, figures, pages;
+  std::string paper, db, output, figures, models, pages;
   std::vector<std::string> only, workloads;
   bool quick = false;
 };
@@ -86,6 +86,7 @@ void run(Cli& cli, const ReproduceArguments& a) {
   options.quick = a.quick;
   options.only = a.only;
   options.workloads = a.workloads;
+  options.models = a.models;
   options.db = a.db.empty() ? default_store_path() : a.db;
   options.progress = [&](std::size_t done, std::size_t of, double left, const std::string& what) {
     const std::string time = left < 0 ? "" : fmt::format(", {:.0f} s left", left);
@@ -177,6 +178,8 @@ void add_reproduce(CLI::App& app, Cli& cli) {
   command->add_option("--only", a->only, "ids of tables, comma-separated")->delimiter(',');
   command->add_option("--workloads", a->workloads, "of its models these alone, comma-separated")
       ->delimiter(',');
+  command->add_option("--models", a->models,
+                      "folder of a paper's exported models that are no datasets (without: its tiny ones)");
   command->add_option("--db", a->db, "store (default ${XDG_DATA_HOME:-~/.local/share}/stitchwork/runs.db)");
   command->add_option("-o,--output", a->output,
                       "report: .html, .pdf or .md (default: PAPER.html beside the store)");
@@ -186,6 +189,7 @@ void add_reproduce(CLI::App& app, Cli& cli) {
   add_common(*command, cli,
              "  stitchwork reproduce astitch --db astitch.db -o astitch.html --figures figures\n"
              "  stitchwork reproduce astitch --quick --only table3,table4\n"
+             "  stitchwork reproduce astra --models exports --db astra.db -o astra.html\n"
              "  stitchwork reproduce planners --workloads softmax,bert --db planners.db -o planners.md");
   command->callback([&cli, a] { run(cli, *a); });
 }

@@ -33,6 +33,11 @@ constexpr std::array kMetrics = std::to_array<Metric>({
     {"kernel_us", "us", -1, "time of the memory-intensive kernels"},
     {"total_us", "us", -1,
      "time of all steps and launch gaps: kernel_us, library_us, control_us and overhead_us"},
+    {"eager_us", "us", -1,
+     "total_us where the host takes 5 us to launch each step, as eager frameworks do; of plans without "
+     "loops"},
+    {"astra_trials", "mini-batches", 0,
+     "what exploring option by option takes, of plans of Astra's rows (Table 7)"},
     {"library_us", "us", -1, "time of matrix products and convolutions"},
     {"control_us", "us", -1, "time of loops and branches, all that ran in them"},
     {"stream_us", "us", -1,

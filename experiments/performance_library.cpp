@@ -26,57 +26,15 @@ constexpr std::uint32_t kLibraryVersion = 1;
 /// How long another process that is writing is waited for.
 /// A choice, not measured: as long as stores wait (experiments/store.h).
 constexpr int kWaitMs = 30000;
+constexpr DatabaseKind kLibraryKind = {"performance library", "stitchwork library collect",
+                                       kLibraryApplicationId, kLibraryVersion};
 constexpr char kTable[] =
     "CREATE TABLE performance(key TEXT NOT NULL, device TEXT NOT NULL, compiler TEXT NOT NULL, us REAL NOT "
     "NULL, method TEXT NOT NULL, tool_version TEXT NOT NULL, PRIMARY KEY(key, method)) WITHOUT ROWID";
 /// Of the times of one key the first of these counts.
 constexpr std::array<std::string_view, 3> kMethods = {"measured", "simulated", "sampled"};
 
-/// Refuses what is no library before SQLite may touch it.
-void check_library_header(const std::string& path) {
-  std::error_code error;
-  if (fs::is_directory(path, error))
-    throw Error(path, 0, 0, "is a folder, not a performance library", "give the name of a file");
-  const auto header = sqlite_header(path);
-  if (!header)
-    throw Error(path, 0, 0, "is no performance library, or only the beginning of one",
-                "`stitchwork library collect` makes them; this one was left alone");
-  if (header->application_id != kLibraryApplicationId)
-    throw Error(path, 0, 0, "is a database of another kind, no performance library",
-                "`stitchwork library collect` makes them; this one was left alone");
-  if (header->user_version > kLibraryVersion)
-    throw Error(path, 0, 0,
-                fmt::format("has library version {}, newer than this program's {}", header->user_version,
-                            kLibraryVersion),
-                "update stitchwork");
-}
-
-sqlite3* open_database(const std::string& path, int flags) {
-  sqlite3* db = nullptr;
-  const int status = sqlite3_open_v2(path.c_str(), &db, flags, nullptr);
-  if (status != SQLITE_OK) {
-    const std::string why = db != nullptr ? sqlite3_errmsg(db) : "no memory";
-    sqlite3_close(db);
-    throw Error(path, 0, 0, fmt::format("cannot be opened: {}", why), "check its folder and permissions");
-  }
-  sqlite3_busy_timeout(db, kWaitMs);
-  return db;
-}
-
-/// Every page is there and makes sense.
-void require_sound(sqlite3* db, const std::string& path) {
-  sqlite3_stmt* statement = nullptr;
-  bool sound = sqlite3_prepare_v2(db, "PRAGMA quick_check(1)", -1, &statement, nullptr) == SQLITE_OK &&
-               sqlite3_step(statement) == SQLITE_ROW;
-  if (sound) {
-    const unsigned char* text = sqlite3_column_text(statement, 0);
-    sound = text != nullptr && std::string_view(reinterpret_cast<const char*>(text)) == "ok";
-  }
-  const int status = sqlite3_errcode(db);
-  sqlite3_finalize(statement);
-  if (!sound && status == SQLITE_BUSY) throw_sqlite(db, "library");
-  if (!sound) throw Error(path, 0, 0, "is cut off or damaged", "collect it again, or take a copy of it");
-}
+constexpr const char* kCollectAgain = "collect it again, or take a copy of it";
 
 void check_row(const LibraryRow& row, const std::string& path) {
   if (!std::isfinite(row.us) || row.us <= 0)
@@ -119,11 +77,13 @@ LibraryContents read_library(const std::string& path) {
   std::error_code error;
   if (!fs::exists(path, error))
     throw Error(path, 0, 0, "there is no such performance library", "`stitchwork library collect` makes one");
-  check_library_header(path);
+  if (!check_database(path, kLibraryKind))
+    throw Error(path, 0, 0, "is empty: no performance library, or only the beginning of one",
+                "`stitchwork library collect` makes them");
   // Not read-only: what a writer that was killed has left has to be undone first.
-  const std::unique_ptr<sqlite3, CloseLibrary> owner(open_database(path, SQLITE_OPEN_READWRITE));
+  const std::unique_ptr<sqlite3, CloseLibrary> owner(open_database(path, SQLITE_OPEN_READWRITE, kWaitMs));
   sqlite3* db = owner.get();
-  require_sound(db, path);
+  require_sound(db, path, kCollectAgain);
   const Transaction snapshot(db, "BEGIN");
   LibraryContents contents;
   std::set<std::string> methods;
@@ -160,18 +120,15 @@ fusionstitching::PerformanceLibrary performance_library(const LibraryContents& c
 void CloseLibrary::operator()(sqlite3* db) const { sqlite3_close(db); }
 
 LibraryWriter LibraryWriter::open(const std::string& path) {
-  std::error_code error;
-  const bool fresh =
-      !fs::exists(path, error) || (fs::is_regular_file(path, error) && fs::file_size(path, error) == 0);
-  if (!fresh) check_library_header(path);
+  const bool fresh = !check_database(path, kLibraryKind);
   LibraryWriter writer;
   writer.path_ = path;
-  writer.db_.reset(open_database(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE));
+  writer.db_.reset(open_database(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, kWaitMs));
   sqlite3* db = writer.db_.get();
   if (sqlite3_db_readonly(db, "main") == 1)
     throw Error(path, 0, 0, "cannot be written", "check its permissions");
   if (!fresh) {
-    require_sound(db, path);
+    require_sound(db, path, kCollectAgain);
     return writer;
   }
   // All of it or nothing: a file that is there is a library.

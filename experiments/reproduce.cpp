@@ -30,7 +30,9 @@ ExperimentSpec tiny(ExperimentSpec spec) {
   std::vector<std::string> workloads;
   for (const std::string& name : spec.workloads)
     for (const Dataset& dataset : datasets())
-      if (dataset.name == workload_name(name, true)) workloads.push_back(dataset.name);
+      if (dataset.name == workload_name(name, true) &&
+          std::ranges::find(workloads, dataset.name) == workloads.end())
+        workloads.push_back(dataset.name);
   spec.workloads = std::move(workloads);
   if (spec.backend != "model") {
     spec.backend = "sim";
@@ -70,11 +72,18 @@ class Reproducer {
   Reproducer(const ReproduceOptions& options, fs::path home) : options_(options), home_(std::move(home)) {}
 
   Reproduction run(const JsonCursor& root, const std::string& paper) {
-    root.only({"schema", "id", "title", "device", "rows", "sizes", "artifacts"});
+    root.only({"schema", "id", "title", "device", "rows", "sizes", "artifacts", "exports"});
+    const auto exports = root.find("exports");
+    if (!exports && !options_.models.empty())
+      throw Error(fmt::format("the models of {} are datasets", paper), "leave out --models");
+    if (options_.quick && !options_.models.empty())
+      throw Error("--quick takes the tiny models, --models whole ones", "leave one of them out");
+    if (exports && options_.models.empty() && options_.run) options_.quick = true;
     result_.paper = paper;
     result_.title = root.at("title").text();
     result_.device = root.at("device").text();
     result_.quick = options_.quick;
+    result_.exports = exports && options_.quick ? exports->text() : "";
     rows_ = root.at("rows");
     if (const auto sizes = root.find("sizes"); sizes && !options_.quick) sizes_ = sizes->text();
     std::vector<std::string> ids;
@@ -83,6 +92,11 @@ class Reproducer {
       if (std::find(ids.begin(), ids.end(), id) == ids.end())
         throw Error(fmt::format("{} has no table called '{}'", paper, id),
                     fmt::format("it has: {}", fmt::join(ids, ", ")));
+    if (!options_.models.empty())
+      root.at("artifacts").each([&](const JsonCursor& c) {
+        if (!c.find("rows")) return;
+        for (const Row& row : read_rows(c.at("rows"), nullptr)) exports_.insert(row.workload);
+      });
     root.at("artifacts").each([&](const JsonCursor& c) { artifact(c); });
     if (store_) result_.environments = environments(*store_);
     return std::move(result_);
@@ -94,6 +108,7 @@ class Reproducer {
     if (known != experiments_.end()) return known->second;
     PaperExperiment found;
     found.spec = read_experiment((home_ / file).string());
+    if (!options_.models.empty()) take_exports(found.spec);
     if (!options_.workloads.empty()) choose_workloads(found.spec, file != sizes_);
     found.workloads = found.spec.workloads;
     if (options_.quick) found.spec = tiny(std::move(found.spec));
@@ -112,11 +127,25 @@ class Reproducer {
     return experiments_.emplace(file, std::move(found)).first->second;
   }
 
+  /// The rows' workloads that the folder of exports has, by their files.
+  void take_exports(ExperimentSpec& spec) const {
+    std::vector<std::string> files;
+    for (const std::string& name : exports_)
+      if (std::string file = workload_name(name, false, options_.models); file != name)
+        files.push_back(std::move(file));
+    if (files.empty())
+      throw Error(options_.models, 0, 0, "has none of the exports of the paper's models",
+                  fmt::format("datasets/export/export.py --out writes them: {}", fmt::join(exports_, ", ")));
+    spec.workloads = std::move(files);
+  }
+
   /// Leaves those that were asked for; some of them, where `some`.
   void choose_workloads(ExperimentSpec& spec, bool some) const {
     const std::string known = fmt::format("{}", fmt::join(spec.workloads, ", "));
     std::erase_if(spec.workloads, [&](const std::string& name) {
-      return std::ranges::find(options_.workloads, name) == options_.workloads.end();
+      return std::ranges::none_of(options_.workloads, [&](const std::string& wanted) {
+        return name == wanted || name == workload_name(wanted, false, options_.models);
+      });
     });
     if (some && spec.workloads.empty())
       throw Error(fmt::format("experiment {} has none of the workloads {}", spec.name,
@@ -154,6 +183,7 @@ class Reproducer {
     ValueContext context;
     context.device = device(c.find("device") ? c.at("device").text() : result_.device).id;
     context.quick = options_.quick;
+    context.models = options_.models;
     if (const auto of = c.find("experiment")) context.experiment = &experiment(of->text());
     if (context.experiment != nullptr && !sizes_.empty()) experiment(sizes_);
     context.store = store_ ? &*store_ : nullptr;
@@ -181,6 +211,8 @@ class Reproducer {
     }
     if (const auto of = c.find("summary_of")) summary(of->text(), table);
     if (const auto columns = c.find("columns")) add_rows(c, *columns, context, table);
+    if (table.values.empty() && c.find("columns") && !result_.exports.empty())
+      table.notes.insert(table.notes.begin(), "No dataset is a tiny variant of its models.");
     if (const auto values = c.find("values"))
       values->each([&](const JsonCursor& one) { add_value(one, context, table); });
     if (const auto order = c.find("order"); order && context.experiment != nullptr)
@@ -209,9 +241,15 @@ class Reproducer {
   void add_rows(const JsonCursor& c, const JsonCursor& columns, const ValueContext& context,
                 ReproducedTable& table) {
     const auto& known = context.experiment->spec.workloads;
-    for (const Row& row : rows_of(c, context)) {
-      const std::string workload = workload_name(row.workload, options_.quick);
+    std::set<std::string> small;
+    for (Row row : rows_of(c, context)) {
+      const std::string workload = workload_name(row.workload, options_.quick, options_.models);
       if (std::ranges::find(known, workload) == known.end()) continue;
+      // A tiny variant stands for a model of all sizes, and for none of the paper's numbers.
+      if (options_.quick && workload != row.workload + "_tiny") {
+        if (!small.insert(workload).second) continue;
+        row.row = workload;
+      }
       columns.each([&](const JsonCursor& column) {
         each_variant(column, context, [&](const std::string& variant) {
           table.values.push_back(value_of(column, row.row, row.workload, context, variant));
@@ -237,6 +275,15 @@ class Reproducer {
     if (one.find("average_of") || one.find("variants")) {
       each_variant(one, context, [&](const std::string& variant) {
         ReproducedValue average = average_of(one, table.values, variant);
+        // The paper's is of the whole models, by their sizes.
+        if (!result_.exports.empty()) average.paper.reset();
+        // A folder may have some of the exports: the paper's mean over the same rows.
+        if (!options_.models.empty() && average.paper) {
+          std::vector<double> numbers;
+          for (const ReproducedValue& v : table.values)
+            if (v.column == average.average_of && !v.averaged && v.paper) numbers.push_back(*v.paper);
+          average.paper = mean_of(std::move(numbers), average.mean);
+        }
         // A range of sizes that no tiny variant is in has no average.
         if (average.ours || !options_.quick) table.values.push_back(std::move(average));
       });
@@ -270,11 +317,12 @@ class Reproducer {
     return methods.empty() ? "none" : made_of(methods);
   }
 
-  const ReproduceOptions& options_;
+  ReproduceOptions options_;
   fs::path home_;
   Reproduction result_;
   std::optional<JsonCursor> rows_;
-  std::string sizes_;  ///< the experiment of models at other sizes; "": there is none
+  std::set<std::string> exports_;  ///< names of the rows' workloads, with a folder of exports
+  std::string sizes_;              ///< the experiment of models at other sizes; "": there is none
   std::optional<Store> store_;
   std::map<std::string, PaperExperiment> experiments_;  ///< by file
 };
@@ -357,6 +405,7 @@ std::string heading(const Reproduction& r) {
                    ? "The paper's figures are of whole models: with tiny ones only directions compare."
                    : "* differs by more than a quarter (of what is saved: what is left): what explains it "
                      "is below the table.";
+  if (!r.exports.empty()) compares += fmt::format(" The whole models: {}.", r.exports);
   return fmt::format("{}{}\n{}: {}. {}{}", r.title, r.quick ? ", on tiny variants of its models" : "",
                      devices.size() == 1 ? "Device" : "Devices", fmt::join(devices, ", "), versions,
                      compares);

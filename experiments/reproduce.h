@@ -85,6 +85,7 @@ struct Reproduction {
   std::vector<std::string> environments;  ///< that the store's trials ran in
   std::vector<std::string> experiments;   ///< of the store, that the tables are of
   std::vector<ReproducedPage> pages;      ///< that the report leads to
+  std::string exports;  ///< where the tiny models stand for exports that nobody gave: how to make these
 };
 
 struct ReproduceOptions {
@@ -94,6 +95,7 @@ struct ReproduceOptions {
   std::vector<std::string> workloads;  ///< of the experiments; empty: all
   std::string db;
   std::function<void(std::size_t, std::size_t, double, const std::string&)> progress;
+  std::string models;  ///< folder of a paper's exports that are no datasets; "": its tiny ones
 };
 
 /// Papers there are: folders of data_folder("experiments") (core/base/data.h) with a paper.json.

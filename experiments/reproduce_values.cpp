@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 
 #include "analysis/judge/cost_access.h"
+#include "analysis/planners/astra/prices.h"
 #include "core/base/arithmetic.h"
 #include "experiments/model.h"
 #include "occupancy_model/hardware.h"
@@ -25,6 +27,17 @@ double barrier_kernel_us(const Device& device, std::int64_t blocks) {
   work.blocks_per_sm = static_cast<int>(std::max<std::int64_t>(1, (blocks + device.sms - 1) / device.sms));
   work.grid_barriers = 1;
   return kernel_time(device, work).total_us;
+}
+
+/// Of an f32 product of these m, n, k by a library's kernel of that name, or what it takes by itself.
+double product_us(const Device& device, const JsonCursor& sizes, const std::string& kernel) {
+  std::vector<double> of;
+  sizes.each([&](const JsonCursor& size) { of.push_back(size.number()); });
+  if (of.size() != 3) sizes.fail("a product has m, n and k");
+  MatrixProduct product{.m = of[0], .n = of[1], .k = of[2]};
+  product.bytes =
+      byte_size(product.operands) * (product.m * product.k + product.k * product.n + product.m * product.n);
+  return astra::library_us(device, product, kernel);
 }
 
 /// Mean of a counter over the longest kernels that make up kTopShare of the time.
@@ -173,7 +186,8 @@ ReproducedValue described(const JsonCursor& c, const std::string& row, const std
           "scale",      "unit",        "saved_against", "speedup_over", "relative_to", "top_kernels",
           "average_of", "where",       "blocks",        "fitted",       "follows",     "instead",
           "under",      "follows_row", "limit",         "bound",        "needs",       "mixed_with",
-          "variants",   "mean",        "predicted_e2e", "quotient_of",  "between"});
+          "variants",   "mean",        "predicted_e2e", "quotient_of",  "between",     "product",
+          "kernel"});
   ReproducedValue v;
   v.row = row;
   v.column = variant.empty() ? c.at("column").text() : variant;
@@ -238,7 +252,18 @@ const std::vector<KernelResult>& PaperExperiment::kernels_of(const Store& store,
       .first->second;
 }
 
-std::string workload_name(const std::string& name, bool quick) { return quick ? name + "_tiny" : name; }
+std::string workload_name(const std::string& name, bool quick, const std::string& models) {
+  if (quick) {
+    if (name.ends_with("_tiny")) return name;
+    const std::size_t batch = name.rfind("_b");
+    const bool sized = batch != std::string::npos && batch + 2 < name.size() &&
+                       name.find_first_not_of("0123456789", batch + 2) == std::string::npos;
+    return (sized ? name.substr(0, batch) : name) + "_tiny";
+  }
+  const std::string file = fmt::format("{}/{}.hlo.gz", models, name);
+  std::error_code error;
+  return !models.empty() && std::filesystem::exists(file, error) ? file : name;
+}
 
 std::string rerun_command(const ExperimentSpec& spec, const std::string& workload, const std::string& variant,
                           const std::string& device) {
@@ -268,8 +293,13 @@ ReproducedValue value_of(const JsonCursor& c, const std::string& row, const std:
     v.method = "modelled";
     return v;
   }
+  if (const auto product = c.find("product")) {
+    v.ours = 1e-3 * product_us(device(context.device), *product, c.at("kernel").text());
+    v.method = "modelled";
+    return v;
+  }
   if (context.experiment == nullptr) c.fail("a value of an experiment in a table without one");
-  const std::string of = workload_name(workload, context.quick),
+  const std::string of = workload_name(workload, context.quick, context.models),
                     variant = of_variant.empty() ? c.at("variant").text() : of_variant;
   Lookup lookup(context, of, variant);
   v.ours = lookup.number(c);

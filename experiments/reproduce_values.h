@@ -43,10 +43,12 @@ struct ValueContext {
   PaperExperiment* experiment = nullptr;  ///< none: only barrier kernels and averages
   std::string device;                     ///< id
   bool quick = false;
+  std::string models;  ///< ReproduceOptions::models
 };
 
-/// Names in quick reproductions are of the tiny variants.
-std::string workload_name(const std::string& name, bool quick);
+/// What a workload of a paper is called where it is run: in quick reproductions the tiny variant, one for all
+/// batch sizes ("scrnn_b8": "scrnn_tiny"); with a folder of exports its file there, if there is one.
+std::string workload_name(const std::string& name, bool quick, const std::string& models = "");
 
 /// A column's number (keys: docs/experiments.md, "Papers") of one row. `variant`: of a column that stands for
 /// one of each variant; "": the column's own.

@@ -1,5 +1,6 @@
 #include "experiments/sqlite.h"
 
+#include <filesystem>
 #include <fstream>
 
 namespace stitchwork {
@@ -23,6 +24,53 @@ std::optional<SqliteHeader> sqlite_header(const std::string& path) {
   if (in.bad() || !in.is_open()) throw Error(path, 0, 0, "cannot be read", "check its permissions");
   if (in.gcount() != 100 || header.compare(0, 15, "SQLite format 3") != 0) return std::nullopt;
   return SqliteHeader{word_at(header, 60), word_at(header, 68)};
+}
+
+bool check_database(const std::string& path, const DatabaseKind& kind) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error))
+    throw Error(path, 0, 0, fmt::format("is a folder, not a {}", kind.name), "give the name of a file");
+  if (!std::filesystem::exists(path, error) ||
+      (std::filesystem::is_regular_file(path, error) && std::filesystem::file_size(path, error) == 0))
+    return false;
+  const std::string left_alone = fmt::format("`{}` makes them; this one was left alone", kind.maker);
+  const auto header = sqlite_header(path);
+  if (!header)
+    throw Error(path, 0, 0, fmt::format("is no {}, or only the beginning of one", kind.name), left_alone);
+  if (header->application_id != kind.application_id)
+    throw Error(path, 0, 0, fmt::format("is a database of another kind, no {}", kind.name), left_alone);
+  if (header->user_version > kind.version)
+    throw Error(path, 0, 0,
+                fmt::format("has {} version {}, newer than this program's {}",
+                            kind.name.substr(kind.name.rfind(' ') + 1), header->user_version, kind.version),
+                "update stitchwork");
+  return true;
+}
+
+sqlite3* open_database(const std::string& path, int flags, int wait_ms) {
+  sqlite3* db = nullptr;
+  const int status = sqlite3_open_v2(path.c_str(), &db, flags, nullptr);
+  if (status != SQLITE_OK) {
+    const std::string why = db != nullptr ? sqlite3_errmsg(db) : "no memory";
+    sqlite3_close(db);
+    throw Error(path, 0, 0, fmt::format("cannot be opened: {}", why), "check its folder and permissions");
+  }
+  sqlite3_busy_timeout(db, wait_ms);
+  return db;
+}
+
+void require_sound(sqlite3* db, const std::string& path, std::string_view remedy) {
+  sqlite3_stmt* statement = nullptr;
+  bool sound = sqlite3_prepare_v2(db, "PRAGMA quick_check(1)", -1, &statement, nullptr) == SQLITE_OK &&
+               sqlite3_step(statement) == SQLITE_ROW;
+  if (sound) {
+    const unsigned char* text = sqlite3_column_text(statement, 0);
+    sound = text != nullptr && std::string_view(reinterpret_cast<const char*>(text)) == "ok";
+  }
+  const int status = sqlite3_errcode(db);
+  sqlite3_finalize(statement);
+  if (!sound && status == SQLITE_BUSY) throw_sqlite(db, "store");
+  if (!sound) throw Error(path, 0, 0, "is cut off or damaged", std::string(remedy));
 }
 
 void throw_sqlite(sqlite3* db, const std::string& what) {

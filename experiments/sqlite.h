@@ -20,6 +20,20 @@ struct SqliteHeader {
 /// Throws Error naming a file that cannot be read.
 std::optional<SqliteHeader> sqlite_header(const std::string& path);
 
+/// A kind of database file of this program.
+struct DatabaseKind {
+  std::string_view name;   ///< "performance library"
+  std::string_view maker;  ///< what makes one, for messages
+  std::uint32_t application_id = 0, version = 0;
+};
+/// Whether there is a file with something in it; refuses what is no database of the kind, before SQLite may
+/// touch it. Throws Error naming the file.
+bool check_database(const std::string& path, const DatabaseKind& kind);
+/// `flags` of sqlite3_open_v2; a writer is waited for so long. Throws Error naming the file.
+sqlite3* open_database(const std::string& path, int flags, int wait_ms);
+/// Every page is there and makes sense, else throws Error: the file, and `remedy`.
+void require_sound(sqlite3* db, const std::string& path, std::string_view remedy);
+
 /// Throws Error naming the database file with SQLite's own message.
 [[noreturn]] void throw_sqlite(sqlite3* db, const std::string& what);
 

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <set>
 
+#include "analysis/judge/step_times.h"
+#include "analysis/planners/astra/minibatches.h"
+#include "analysis/planners/astra/planner.h"
 #include "core/base/error.h"
 #include "experiments/dynamic_metrics.h"
 #include "experiments/plan_metrics.h"
@@ -87,6 +90,19 @@ std::array<double, kLimits.size()> limit_times(const TrialResult& result) {
   return times;
 }
 
+/// The end of the plan's schedule where the host takes kDispatchUs to launch each step.
+double eager_us(const Model& model, const FusionPlan& plan, const RunResult& run) {
+  // Astra, section 2.3: "about 5-10 usec" a launch.
+  constexpr double kDispatchUs = 5;
+  const Graph& graph = planned_graph(model.graph, plan);
+  const Device& target = device(plan.device);
+  std::vector<double> us;
+  for (const StepRun& step : run.steps) us.push_back(step.time_us);
+  const auto kernels =
+      with_times(step_kernels(graph, target, plan, evaluations(graph.entry_computation(), plan)), us);
+  return last_end_us(step_spans(target, plan, kernels, kDispatchUs));
+}
+
 }  // namespace
 
 std::string busy_metric(std::size_t unit) { return fmt::format("busy_{}_us", kUnits.at(unit).id); }
@@ -120,6 +136,11 @@ std::vector<TrialMetric> trial_metrics(const Model& model, const TrialSpec& spec
   add("control_us", times.control.us, times.control.text(executed));
   add("overhead_us", times.overhead.us, modelled);
   add("total_us", result.run.total_us, method_of_total(times, executed));
+  if (plan.computations.empty() && result.run.steps.size() == plan.steps.size())
+    add("eager_us", eager_us(model, plan, result.run), method_of_total(times, executed));
+  const auto row = std::ranges::find_if(planners(), [&](const Planner& p) { return p.name == plan.planner; });
+  if (row != planners().end() && astra::explores(*row))
+    add("astra_trials", astra::trials_of_plan(model.graph, device(plan.device), plan), modelled);
   if (result.run.repeated) {
     add("stream_us", result.run.repeated->stream_us, measured);
     if (result.run.repeated->graph_us) add("graph_us", *result.run.repeated->graph_us, measured);

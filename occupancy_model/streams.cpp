@@ -64,6 +64,9 @@ struct At {
   std::size_t step() const { return steps[next]; }
 };
 
+/// No quantity: below it a time is rounding.
+constexpr double kDone = 1e-9;
+
 class Schedule {
  public:
   Schedule(const Device& device, std::span<const StreamStep> steps)
@@ -77,10 +80,10 @@ class Schedule {
 
   std::vector<StreamSpan> run() {
     while (true) {
-      for (auto& [stream, a] : at_) begin(a);
+      double step = std::numeric_limits<double>::infinity();
+      for (auto& [stream, a] : at_) step = std::min(step, begin(a));
       std::vector<At*> running;
       std::vector<Shares> shares;
-      double step = std::numeric_limits<double>::infinity();
       for (auto& [stream, a] : at_) {
         if (a.done() || !a.begun) continue;
         if (a.launch_us > 0) {
@@ -100,23 +103,25 @@ class Schedule {
   }
 
  private:
-  void begin(At& a) {
-    if (a.done() || a.begun) return;
+  /// Begins the step that the stream is at, if nothing but the clock keeps it back: then, how long.
+  double begin(At& a) {
+    constexpr double kNever = std::numeric_limits<double>::infinity();
+    if (a.done() || a.begun) return kNever;
     const StreamStep& step = steps_[a.step()];
     for (const int wait : step.waits)
-      if (!ended_[static_cast<std::size_t>(wait)]) return;
+      if (!ended_[static_cast<std::size_t>(wait)]) return kNever;
     const KernelTime& t = step.kernel.alone;
     SW_CHECK(t.total_us >= t.launch_us && t.launch_us >= 0);
     const double gap = a.next == 0 && step.waits.empty() ? 0 : device_.launch_gap_us;
+    if (const double left = step.dispatched_us - gap - now_; left > kDone) return left;
     spans_[a.step()].begin_us = now_ + gap;
     a.begun = true;
     a.launch_us = gap + t.launch_us;
     a.work_us = t.total_us - t.launch_us;
+    return kNever;
   }
 
   void advance(double step, const std::vector<At*>& running, const std::vector<double>& speed) {
-    // No quantity: below it a time is rounding.
-    constexpr double kDone = 1e-9;
     now_ += step;
     for (auto& [stream, a] : at_)
       if (!a.done() && a.begun && a.launch_us > 0)

@@ -25,11 +25,12 @@ struct StreamStep {
   StreamKernel kernel;
   int stream = 0;
   std::vector<int> waits = {};  ///< steps before it, of other streams, that have to end first
+  double dispatched_us = 0;     ///< when the host has launched it, from the start of all streams
 };
 
 /// Spans of steps, in order of dispatch. A step begins a launch gap behind the step before it on its stream
-/// and those that it waits for; the first ones begin at once. What an event costs beyond a gap is not
-/// modelled.
+/// and those that it waits for, once it is dispatched; the first ones begin at once. What an event costs
+/// beyond a gap is not modelled.
 std::vector<StreamSpan> run_schedule(const Device& device, std::span<const StreamStep> steps);
 
 /// The streams begin together; kernels of a stream follow each other, a launch gap between them.

@@ -18,10 +18,11 @@ std::vector<StreamKernel> with_times(std::vector<StreamKernel> kernels, std::spa
 }
 
 std::vector<StreamSpan> step_spans(const Device& device, const FusionPlan& plan,
-                                   std::span<const StreamKernel> kernels) {
+                                   std::span<const StreamKernel> kernels, double dispatch_us) {
   std::vector<StreamStep> steps;
   for (std::size_t s = 0; s < plan.steps.size(); ++s)
-    steps.push_back({kernels[s], plan.steps[s].stream, plan.steps[s].waits});
+    steps.push_back(
+        {kernels[s], plan.steps[s].stream, plan.steps[s].waits, dispatch_us * static_cast<double>(s + 1)});
   return run_schedule(device, steps);
 }
 

@@ -10,6 +10,7 @@
 
 #include "analysis/planners/astra/space_tree.h"
 #include "core/base/at.h"
+#include "tests/support/astra_bindings.h"
 #include "tests/support/astra_graphs.h"
 
 namespace stitchwork {
@@ -241,31 +242,6 @@ TreeNode random_tree(std::mt19937& random, int depth, int& names) {
   return astra::fork("f" + std::to_string(names++), std::move(options), std::move(children));
 }
 
-/// All bindings of a tree.
-std::vector<Bindings> everything(const TreeNode& node) {
-  std::vector<Bindings> result;
-  if (node.mode == TreeMode::kVariable || node.mode == TreeMode::kFork) {
-    for (std::size_t o = 0; o < node.options.size(); ++o)
-      for (Bindings& below :
-           node.mode == TreeMode::kFork ? everything(node.children[o]) : std::vector<Bindings>(1)) {
-        below[node.name] = node.options[o];
-        result.push_back(std::move(below));
-      }
-    return result;
-  }
-  result.emplace_back();
-  for (const TreeNode& child : node.children) {
-    std::vector<Bindings> longer;
-    for (const Bindings& a : result)
-      for (const Bindings& b : everything(child)) {
-        longer.push_back(a);
-        longer.back().insert(b.begin(), b.end());
-      }
-    result = std::move(longer);
-  }
-  return result;
-}
-
 TEST(AstraTree, TheOptimumIsThatOfTryingEverything) {
   std::mt19937 random(11);
   int compared = 0;
@@ -275,7 +251,7 @@ TEST(AstraTree, TheOptimumIsThatOfTryingEverything) {
     if (astra::configurations(tree) > 1024) continue;
     const astra::Measure measure = times(tree, static_cast<unsigned>(trial));
     double least = std::numeric_limits<double>::infinity();
-    const std::vector<Bindings> all = everything(tree);
+    const std::vector<Bindings> all = testing::everything(tree);
     ASSERT_EQ(static_cast<double>(all.size()), astra::configurations(tree));
     for (const Bindings& bindings : all) least = std::min(least, measure(bindings).at("whole"));
     ProfileIndex index;

@@ -10,7 +10,7 @@
 #include "tests/cli/run_command.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 namespace fs = std::filesystem;
 using ::testing::Contains;
@@ -91,5 +91,5 @@ TEST_F(Completion, FishOffersCommandsOfCommandsAndTheirOptions) {
   EXPECT_THAT(fish("stitchwork plan --planner fusionstitching-2"), ElementsAre("fusionstitching-2018"));
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

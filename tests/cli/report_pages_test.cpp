@@ -10,7 +10,7 @@
 #include "tests/cli/run_command.h"
 
 namespace stitchwork {
-namespace {
+namespace TEST_FILE {
 
 namespace fs = std::filesystem;
 using testing::CommandResult;
@@ -87,5 +87,5 @@ TEST_F(ReportPages, APlanThatTheStoreCannotTellAgainIsSaid) {
   EXPECT_THAT(links(read_file(path("report.html"))), IsEmpty());
 }
 
-}  // namespace
+}  // namespace TEST_FILE
 }  // namespace stitchwork

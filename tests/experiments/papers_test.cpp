@@ -9,6 +9,7 @@
 
 #include "core/base/file.h"
 #include "experiments/reproduce.h"
+#include "experiments/reproduce_values.h"
 
 namespace stitchwork {
 namespace TEST_FILE {
@@ -102,6 +103,37 @@ TEST(FusionStitching2018Paper, RangesAreThoseOfTheWorkloadsItNames) {
   const auto average_bytes = column(table, "Average, bytes"), max_bytes = column(table, "Max, bytes");
   for (const auto& [row, bytes] : average_bytes) EXPECT_LT(bytes, max_bytes.at(row)) << row;
   EXPECT_LE(most(max_bytes), 20480);  // section 6.5: the limit
+}
+
+TEST(AstraPaper, MeansAreThoseOfTheColumns) {
+  int means = 0;
+  for (const char* id : {"table2", "table3", "table4", "table5", "table6", "table9"}) {
+    const json table = artifact("astra", id);
+    for (const json& one : table.at("values")) {
+      if (!one.contains("paper")) continue;
+      double sum = 0;
+      const std::map<std::string, double> numbers = column(table, one.at("average_of"));
+      for (const auto& [row, number] : numbers) sum += std::log(number);
+      EXPECT_NEAR(one.at("paper"), std::exp(sum / static_cast<double>(numbers.size())), 1e-3) << id;
+      ++means;
+    }
+  }
+  EXPECT_EQ(means, 3 * 8 + 2 * 6 + 6);
+}
+
+TEST(AstraPaper, StreamsAndStrategiesAddConfigurations) {
+  const json table = artifact("astra", "table7");
+  const auto fks = column(table, "FKS"), all = column(table, "all");
+  for (const auto& [model, trials] : fks) EXPECT_GE(all.at(model), trials) << model;
+  // SC-RNN's space grows most with allocation: the paper's example of a conflict.
+  EXPECT_NEAR(all.at("PTB SCRNN") / fks.at("PTB SCRNN"), 5.5, 0.05);
+}
+
+TEST(AstraPaper, ExportsOfAllBatchSizesHaveOneTinyModel) {
+  EXPECT_EQ(workload_name("stacked_lstm_b128", true), "stacked_lstm_tiny");
+  EXPECT_EQ(workload_name("softmax_b", true), "softmax_b_tiny");
+  EXPECT_EQ(workload_name("softmax", true), "softmax_tiny");
+  EXPECT_EQ(workload_name("stacked_lstm_b128", false, "/nowhere"), "stacked_lstm_b128");
 }
 
 }  // namespace TEST_FILE

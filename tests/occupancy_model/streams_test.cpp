@@ -83,6 +83,21 @@ TEST(Schedule, StepsOfOneStreamTakeTheirSumWithGaps) {
   const std::vector<StreamStep> steps(5, StreamStep{kernel(2, 10, 9, 1, 1), 3});
   EXPECT_NEAR(run_schedule(v100(), steps).back().end_us, 5 * 12 + 4 * v100().launch_gap_us, kTolerance);
 }
+TEST(Schedule, StepsWaitForTheHostWhereItIsSlower) {
+  const double gap = v100().launch_gap_us;
+  // The host takes 20 us a launch: steps of 12 us end 12 us behind it; of 40 us only the first waits.
+  std::vector<StreamStep> fast, slow;
+  for (int i = 1; i <= 4; ++i) {
+    fast.push_back({kernel(2, 10, 9, 1, 1), i % 2, {}, 20.0 * i});
+    slow.push_back({kernel(2, 38, 9, 1, 1), 0, {}, 20.0 * i});
+  }
+  const auto spans = run_schedule(v100(), fast);
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_NEAR(spans[i].begin_us, 20.0 * static_cast<double>(i + 1), kTolerance);
+    EXPECT_NEAR(spans[i].end_us, spans[i].begin_us + 12, kTolerance);
+  }
+  EXPECT_NEAR(run_schedule(v100(), slow).back().end_us, 20 + 4 * 40 + 3 * gap, kTolerance);
+}
 TEST(Schedule, TwoProductsBesideEachOtherAndAsOneAreNearWhatAstraMeasured) {
   // Section 3.2: two products of 256x1024 by 1024x1024 on two streams of a P100 of 9 TFLOP/s at base clock.
   Device p100 = device("p100-sxm2");

@@ -17,6 +17,9 @@ FusionPlan plan_astra(const Graph& graph, const Device& device, const PlanOption
 
 namespace astra {
 
+/// Whether the row is one of Astra's: there is something to explore.
+bool explores(const Planner& row);
+
 /// By the planner that the knob names; predicted, not verified.
 FusionPlan plan_elementwise(const Graph& graph, const Device& device, const PlanOptions& options);
 

@@ -38,6 +38,12 @@ std::vector<NodeId> fused_ops(const Space& space, const PricedCall& call) {
   return result;
 }
 
+double library_us(const Device& device, const MatrixProduct& product, std::string_view variant) {
+  for (const LibraryKernel& kernel : library_kernels())
+    if (kernel.name == variant) return library_time(device, product, kernel).total_us;
+  return library_time(device, product).total_us;
+}
+
 CallPrices::CallPrices(const Graph& graph, const Device& device, const Space& space,
                        const TreeOptions& options, bool tf32, double rest_us)
     : computation_(graph.entry_computation()),
@@ -70,14 +76,8 @@ std::vector<double> CallPrices::variants_us(NodeId dot, const Gemm& gemm) const 
                      (product->m * product->k + product->k * product->n + product->m * product->n);
   }
   std::vector<double> us;
-  for (const std::string& variant : options_.variants) {
-    const auto kernels = library_kernels();
-    const auto kernel =
-        std::find_if(kernels.begin(), kernels.end(), [&](const auto& k) { return k.name == variant; });
-    const LibraryTime time =
-        kernel == kernels.end() ? library_time(device_, *product) : library_time(device_, *product, *kernel);
-    us.push_back(time.total_us + device_.launch_gap_us);
-  }
+  for (const std::string& variant : options_.variants)
+    us.push_back(library_us(device_, *product, variant) + device_.launch_gap_us);
   return us;
 }
 
@@ -181,7 +181,7 @@ std::map<std::string, double> CallPrices::measure(const Bindings& bindings) cons
   }
   for (const auto& [dot, times] : dots_) {
     if (grouped.contains(dot)) continue;
-    const std::string& name = computation_.node(dot).name;
+    const std::string name = product_name(computation_, dot);
     us[name] = times[variant(name)];
     whole += us[name];
   }

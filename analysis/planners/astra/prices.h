@@ -4,10 +4,12 @@
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "analysis/planners/astra/space_tree.h"
+#include "occupancy_model/library.h"
 
 namespace stitchwork::astra {
 
@@ -25,6 +27,9 @@ struct PricedCall {
 
 /// The ops of a call as the rule fuse-products takes them; empty where it is a product by itself.
 std::vector<NodeId> fused_ops(const Space& space, const PricedCall& call);
+
+/// Modelled, of a call by the variant of that name (TreeOptions::variants), us.
+double library_us(const Device& device, const MatrixProduct& product, std::string_view variant);
 
 /// Modelled times of a space's products, for all options of its tree. Operands of fused calls are appended by
 /// kernels, as in the paper's TensorFlow prototype, whose runtime takes no strided tensors (section 5.4); a

@@ -7,32 +7,17 @@
 
 #include "analysis/judge/library_cost.h"
 #include "analysis/planners/astra/planner.h"
-#include "analysis/planners/astra/prices.h"
+#include "analysis/planners/astra/product_trials.h"
 #include "core/base/at.h"
 #include "core/base/error.h"
-#include "core/substitute/derivation.h"
-#include "core/substitute/rule.h"
-#include "core/substitute/view.h"
 #include "occupancy_model/library.h"
 
 namespace stitchwork {
 namespace astra {
 namespace {
 
-constexpr std::string_view kRule = "fuse-products";
 /// No bound: a tree of modelled times is explored to its end.
 constexpr std::size_t kNoBudget = std::numeric_limits<std::size_t>::max();
-
-TreeOptions tree_options(const PlanOptions& options) {
-  TreeOptions result;
-  result.chunks = options.knobs.at("gemm_fusion") == "on";
-  result.allocations = options.knobs.at("allocations") == "on";
-  result.partial_sums = false;  // the adds stay in kernels
-  result.streams = 1;
-  if (options.knobs.at("gemm_kernels") == "on")
-    for (const LibraryKernel& kernel : library_kernels()) result.variants.emplace_back(kernel.name);
-  return result;
-}
 
 class Chooser {
  public:
@@ -42,25 +27,22 @@ class Chooser {
         device_(device),
         options_(options),
         recorder_(recorder),
-        tree_options_(tree_options(options)),
-        space_(enumerate(model, FusionPlan{})) {
-    // Sums of 16-bit products are rounded elsewhere when one call makes them, and may differ by more than the
-    // check of results allows where they cancel (docs/rewriting.md).
-    for (const Product& product : space_.products.list)
-      if (byte_size(computation_.node(product.dot).shape.dtype) < 4) tree_options_.sums = false;
-  }
+        trials_(model, device, options),
+        space_(trials_.space()),
+        tree_options_(trials_.options()) {}
 
   rewriting::RewrittenGraph run() {
-    if (recorder_.enabled()) recorder_.append(std::move(space_.decisions));
+    if (recorder_.enabled()) recorder_.append(trials_.take_decisions());
     rewriting::RewrittenGraph best = rewriting::unchanged(model_);
-    if (!tree_options_.chunks || space_.strategies.list[0].groups.empty()) {
+    if (!trials_.any()) {
       record_nothing();
       return best;
     }
     double least = us(model_);
     const double alone_us = least;
-    const CallPrices prices(model_, device_, space_, tree_options_, options_.tf32, rest_us(least));
-    const TreeNode tree = space_tree(model_, device_, FusionPlan{}, space_, tree_options_);
+    trials_.price(rest_us(least));
+    const CallPrices& prices = trials_.prices();
+    const TreeNode& tree = trials_.tree();
     ProfileIndex index;
     const std::size_t minibatches =
         explore(
@@ -73,7 +55,7 @@ class Chooser {
       Bindings bindings;
       SW_CHECK(next(tree.children[s], fmt::format("b0/strategy={}", tree.options[s]), index, bindings),
                "strategy {} is not explored", s);
-      rewriting::RewrittenGraph graph = joined(prices, s, bindings);
+      rewriting::RewrittenGraph graph = trials_.joined(s, bindings, recorder_);
       whole_us.push_back(graph.steps.empty() ? alone_us : us(graph.graph));
       if (whole_us.back() >= least) continue;
       least = whole_us.back();
@@ -96,29 +78,6 @@ class Chooser {
       if (const auto product = matrix_product(computation_, computation_.node(dot), options_.tf32))
         whole -= library_time(device_, *product).total_us + device_.launch_gap_us;
     return whole;
-  }
-
-  rewriting::RewrittenGraph joined(const CallPrices& prices, std::size_t s, const Bindings& bindings) {
-    std::vector<rewriting::Place> places;
-    const rewriting::Rule& rule = rewriting::rule_named(kRule);
-    const rewriting::View view(model_, model_.entry);
-    for (const StrategyGroup& group : space_.strategies.list[s].groups)
-      for (const PricedCall& call :
-           prices.calls(s, group.number, bindings.at(fmt::format("g{}", group.number)))) {
-        const std::vector<NodeId> ops = fused_ops(space_, call);
-        if (ops.empty()) continue;
-        if (!rule.find_all(view, ops)) {
-          recorder_.add(kFusionStep, computation_.node(ops.back()).name, "", [] {
-            return Verdict::no("astra.no-grid", "fuse-products does not hold at the pieces of its group");
-          });
-          continue;
-        }
-        places.emplace_back();
-        for (const NodeId op : ops) places.back().push_back(computation_.node(op).name);
-      }
-    rewriting::Derivation derivation(model_);
-    if (!places.empty()) derivation.apply_at(rule, computation_.name, std::move(places));
-    return derivation.result();
   }
 
   void record_nothing() {
@@ -189,8 +148,9 @@ class Chooser {
   const Device& device_;
   const PlanOptions& options_;
   Recorder& recorder_;
-  TreeOptions tree_options_;
-  Space space_;
+  ProductTrials trials_;
+  const Space& space_;
+  const TreeOptions& tree_options_;
 };
 
 }  // namespace

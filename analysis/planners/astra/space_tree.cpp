@@ -38,7 +38,7 @@ class TreeWriter {
     }
     for (const NodeId dot : space_.products.dots)
       if (!grouped.contains(dot))
-        children.push_back(variable(computation_.node(dot).name, options_.variants));
+        children.push_back(variable(product_name(computation_, dot), options_.variants));
     return parallel(std::move(children));
   }
 
@@ -70,6 +70,10 @@ class TreeWriter {
 
 std::string to_text(const Chunk& chunk) {
   return fmt::format("{}x{}x{}", chunk.size[kM], chunk.size[kN], chunk.size[kK]);
+}
+
+std::string product_name(const Computation& computation, NodeId dot) {
+  return "dot:" + computation.node(dot).name;
 }
 
 TreeNode stream_tree(const StreamSpace& space, int streams) {

@@ -21,7 +21,7 @@ struct TreeOptions {
 
 /// A fork over strategies; in each, first all groups in parallel, a fork over chunks whose calls' kernels are
 /// chosen in parallel, with the products in no group; then all super-epochs in parallel, their epochs in
-/// turn. Names: "strategy"; "g3", "g3/1x4x2/0"; the dot's; "se0/e2". Chunks and counts on streams are the
+/// turn. Names: "strategy"; "g3", "g3/1x4x2/0"; "dot:NAME"; "se0/e2". Chunks and counts on streams are the
 /// options; (1, 1, 1) and all on stream 0 come first.
 TreeNode space_tree(const Graph& graph, const Device& device, const FusionPlan& plan, const Space& space,
                     const TreeOptions& options);
@@ -32,5 +32,7 @@ TreeNode stream_tree(const StreamSpace& space, int streams);
 /// The chunks that a tree offers for a group, (1, 1, 1) first; and their names, "1x4x2".
 std::vector<Chunk> offered_chunks(const FusionGroup& group, const Device& device, const TreeOptions& options);
 std::string to_text(const Chunk& chunk);
+/// The name of a product in no group: that of its dot may be a group's, too.
+std::string product_name(const Computation& computation, NodeId dot);
 
 }  // namespace stitchwork::astra

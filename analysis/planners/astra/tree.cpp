@@ -206,15 +206,21 @@ double trials(const TreeNode& tree) {
   return tree.mode == TreeMode::kParallel ? most : sum;
 }
 
-double configurations(const TreeNode& tree) {
-  if (tree.mode == TreeMode::kVariable) return static_cast<double>(tree.options.size());
-  double sum = 0, product = 1;
+double configurations(const TreeNode& tree) { return std::round(std::pow(10, log10_configurations(tree))); }
+
+double log10_configurations(const TreeNode& tree) {
+  if (tree.mode == TreeMode::kVariable) return std::log10(static_cast<double>(tree.options.size()));
+  double product = 0, most = 0;
+  std::vector<double> of;
   for (const TreeNode& child : tree.children) {
-    const double of = configurations(child);
-    sum += of;
-    product *= of;
+    of.push_back(log10_configurations(child));
+    product += of.back();
+    most = std::max(most, of.back());
   }
-  return tree.mode == TreeMode::kFork ? sum : product;
+  if (tree.mode != TreeMode::kFork) return product;
+  double sum = 0;
+  for (const double one : of) sum += std::pow(10, one - most);
+  return most + std::log10(sum);
 }
 
 }  // namespace stitchwork::astra

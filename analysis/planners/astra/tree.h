@@ -59,5 +59,7 @@ std::vector<Bindings> explore(const TreeNode& tree, const std::string& context, 
 double trials(const TreeNode& tree);
 /// All bindings there are.
 double configurations(const TreeNode& tree);
+/// Its decimal logarithm, of any size.
+double log10_configurations(const TreeNode& tree);
 
 }  // namespace stitchwork::astra

@@ -1,0 +1,85 @@
+// What a mini-batch of an exploration is: bindings made a plan, and a plan's times made those of its
+// variables (Astra, sections 4.4.2 and 4.7).
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analysis/planners/astra/product_trials.h"
+#include "analysis/planners/astra/stream_trials.h"
+
+namespace stitchwork::astra {
+
+/// What each step of a plan takes by itself, us.
+using StepTimes = std::function<std::vector<double>(const FusionPlan& plan)>;
+
+/// All keys of an exploration are behind this: lengths of sequences would be told apart by it.
+inline constexpr const char* kBucket = "b0";
+
+/// Mini-batches that trying option by option takes (Table 7), of a row's plan: of each strategy the products,
+/// and the epochs of this plan.
+double trials_of_plan(const Graph& model, const Device& device, const FusionPlan& plan);
+
+/// Of one model, device and row of Astra. Every mini-batch is a whole plan: its products joined as the
+/// bindings say, the kernels between them by the row's planner, its steps on streams.
+class MiniBatches {
+ public:
+  /// `options` as for make_plan; without edits. Model and device outlive this. Throws Error as make_plan
+  /// does, and for a row that explores nothing.
+  MiniBatches(const Graph& model, const Device& device, std::string planner, const PlanOptions& options,
+              StepTimes times);
+  MiniBatches(const MiniBatches&) = delete;
+  MiniBatches& operator=(const MiniBatches&) = delete;
+
+  /// The update tree as far as the index decides it: the epochs of a strategy are those of its best plan on
+  /// one stream, so that they are there once its products are settled.
+  const TreeNode& tree(const ProfileIndex& index);
+
+  /// Of a product, before any is tried: the library's own.
+  const std::string& default_kernel() const { return products_.options().variants[0]; }
+
+  /// Microseconds by name of the tree. A product's are its calls with launch gaps and its share of the
+  /// kernels before and behind them, which the groups beside a kernel divide equally; an epoch's from the
+  /// beginning of its super-epoch; "strategy": of the whole.
+  std::map<std::string, double> run(const Bindings& bindings);
+
+  /// Predicted and verified. Kernels of products are those that the library takes by itself.
+  FusionPlan plan(const Bindings& bindings);
+
+ private:
+  /// A plan on one stream and what its steps take.
+  struct Instance {
+    std::string key;
+    FusionPlan plan;
+    std::vector<double> us;                                  ///< by step; empty: not timed yet
+    std::map<std::string, std::vector<std::size_t>> steps;   ///< by call
+    std::map<std::string, double> around_us;                 ///< by call
+    std::map<std::string, std::vector<std::string>> groups;  ///< calls by group
+    std::optional<StreamTrials> streams;
+    std::vector<StreamKernel> kernels;  ///< by step, modelled
+  };
+
+  std::size_t strategy_of(const Bindings& bindings) const;
+  Instance& instance(const Bindings& bindings);
+  void time(Instance& made) const;
+  Instance make_instance(const Bindings& bindings) const;
+  void find_calls(const Bindings& bindings, Instance& made) const;
+  void share_kernels(Instance& made) const;
+  std::vector<double> times_of(const Instance& of, const Bindings& bindings) const;
+
+  const Graph& model_;
+  const Device& device_;
+  std::string planner_;
+  PlanOptions options_;
+  StepTimes times_;
+  int streams_;
+  ProductTrials products_;
+  TreeNode tree_;
+  std::map<std::size_t, Instance> settled_;  ///< by strategy, with its epochs
+  std::optional<Instance> last_;
+};
+
+}  // namespace stitchwork::astra

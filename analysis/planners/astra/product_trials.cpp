@@ -1,0 +1,70 @@
+#include "analysis/planners/astra/product_trials.h"
+
+#include <fmt/format.h>
+
+#include "core/substitute/derivation.h"
+#include "core/substitute/rule.h"
+#include "core/substitute/view.h"
+#include "occupancy_model/library.h"
+
+namespace stitchwork::astra {
+namespace {
+
+constexpr std::string_view kJoiningRule = "fuse-products";
+
+TreeOptions product_tree_options(const Computation& computation, const Space& space,
+                                 const PlanOptions& options) {
+  TreeOptions result;
+  result.chunks = options.knobs.at("gemm_fusion") == "on";
+  result.allocations = options.knobs.at("allocations") == "on";
+  result.partial_sums = false;  // the adds stay in kernels
+  result.streams = 1;
+  if (options.knobs.at("gemm_kernels") == "on")
+    for (const LibraryKernel& kernel : library_kernels()) result.variants.emplace_back(kernel.name);
+  // Sums of 16-bit products are rounded elsewhere when one call makes them, and may differ by more than the
+  // check of results allows where they cancel (docs/rewriting.md).
+  for (const Product& product : space.products.list)
+    if (byte_size(computation.node(product.dot).shape.dtype) < 4) result.sums = false;
+  return result;
+}
+
+}  // namespace
+
+ProductTrials::ProductTrials(const Graph& model, const Device& device, const PlanOptions& options)
+    : model_(model),
+      computation_(model.entry_computation()),
+      device_(device),
+      tf32_(options.tf32),
+      space_(enumerate(model, FusionPlan{})),
+      tree_options_(product_tree_options(computation_, space_, options)) {}
+
+void ProductTrials::price(double rest_us) {
+  prices_.emplace(model_, device_, space_, tree_options_, tf32_, rest_us);
+  tree_ = space_tree(model_, device_, FusionPlan{}, space_, tree_options_);
+}
+
+rewriting::RewrittenGraph ProductTrials::joined(std::size_t strategy, const Bindings& bindings,
+                                                Recorder& recorder) const {
+  std::vector<rewriting::Place> places;
+  const rewriting::Rule& rule = rewriting::rule_named(kJoiningRule);
+  const rewriting::View view(model_, model_.entry);
+  for (const StrategyGroup& group : space_.strategies.list[strategy].groups)
+    for (const PricedCall& call :
+         prices_->calls(strategy, group.number, bindings.at(fmt::format("g{}", group.number)))) {
+      const std::vector<NodeId> ops = fused_ops(space_, call);
+      if (ops.empty()) continue;
+      if (!rule.find_all(view, ops)) {
+        recorder.add(kFusionStep, computation_.node(ops.back()).name, "", [] {
+          return Verdict::no("astra.no-grid", "fuse-products does not hold at the pieces of its group");
+        });
+        continue;
+      }
+      places.emplace_back();
+      for (const NodeId op : ops) places.back().push_back(computation_.node(op).name);
+    }
+  rewriting::Derivation derivation(model_);
+  if (!places.empty()) derivation.apply_at(rule, computation_.name, std::move(places));
+  return derivation.result();
+}
+
+}  // namespace stitchwork::astra

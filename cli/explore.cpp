@@ -1,0 +1,147 @@
+// stitchwork explore MODEL: Astra's custom-wirer over mini-batches
+#include "experiments/explore.h"
+
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "analysis/plan/plan_json.h"
+#include "cli/cli.h"
+#include "cli/table.h"
+#include "cli/usage.h"
+#include "core/base/error.h"
+#include "core/base/file.h"
+#include "core/base/format.h"
+#include "figures/data/renderer.h"
+
+namespace stitchwork {
+namespace {
+
+struct ExploreArguments {
+  PlanArguments plan;
+  std::string times = "modelled", mode = "exact", history, output, figure;
+  std::size_t batches = 0;
+  std::uint64_t seed = 0;
+  bool resume = false, check = false;
+  const CLI::Option* limited = nullptr;  ///< --batches, whether it was given
+};
+
+/// By the name's end; before the long work.
+std::optional<FigureFormat> format_of(const std::string& file) {
+  if (file.empty()) return std::nullopt;
+  for (const FigureFormat format : {FigureFormat::kSvg, FigureFormat::kPdf, FigureFormat::kPng})
+    if (file.ends_with("." + std::string(name(format)))) {
+      if (!can_render()) throw Error(file, 0, 0, "cannot be drawn: " + why_not_rendered());
+      return format;
+    }
+  throw Error(file, 0, 0, "is no kind of figure", "known: .svg, .pdf, .png");
+}
+
+/// "7,776" or "10^812"
+std::string size_text(double log10) {
+  // No quantity: as many digits as are exact.
+  constexpr double kExactDigits = 15;
+  if (log10 > kExactDigits) return fmt::format("10^{:.0f}", log10);
+  return with_commas(static_cast<long long>(std::llround(std::pow(10, log10))));
+}
+
+std::string summary(const Exploration& e) {
+  Table table({"tried", ">mini-batches"});
+  for (const char* dimension : {"default", "fusion", "kernels", "streams", "allocations"})
+    if (const auto found = e.by_dimension.find(dimension); found != e.by_dimension.end())
+      table.add({dimension, with_commas(static_cast<long long>(found->second))});
+  const MiniBatch &first = e.minibatches.front(), &best = e.minibatches[e.best], &last = e.minibatches.back();
+  std::string text = table.text();
+  text += fmt::format("first {:.2f} us, best {:.2f} us (mini-batch {}, {:.2f}x), last {:.2f} us ({})\n",
+                      first.us, best.us, e.best + 1, first.us / best.us, last.us, e.method);
+  text += fmt::format(
+      "{}{}; option by option {} trials, all configurations {}; {}\n",
+      fmt::format("{} mini-batches", with_commas(static_cast<long long>(e.minibatches.size()))),
+      e.resumed > 0 ? fmt::format(", {} of them before", e.resumed) : "", with_commas(std::llround(e.trials)),
+      size_text(e.log10_configurations), e.done ? "nothing is left to try" : "there is more to try");
+  text += fmt::format("{}: {}; predicted {:.2f} us (modelled)", e.planner, to_text(e.plan.counts),
+                      e.plan.predicted_us);
+  return text;
+}
+
+void explore_model(Cli& cli, const ExploreArguments& a) {
+  const std::optional<FigureFormat> format = format_of(a.figure);
+  ExploreOptions options;
+  options.trial.planner = a.plan.planner;
+  options.trial.options = a.plan.options();
+  options.trial.device = a.plan.device;
+  options.trial.backend = a.times == "modelled" ? "model" : "sim";
+  options.trial.sampled = a.mode == "sampled";
+  options.trial.seed = a.seed;
+  options.trial.check = a.check;
+  if (a.times == "modelled" && a.check)
+    throw Error("--check needs mini-batches that are run", "use --times simulated");
+  if (a.times == "modelled" && options.trial.sampled)
+    throw Error("--mode sampled is of simulated mini-batches", "use --times simulated, or leave it out");
+  if (a.limited->count() > 0) options.batches = a.batches;
+  if (a.resume && a.history.empty())
+    throw Error("--resume goes on with a history", "name its file with --history");
+  options.history = a.history;
+  options.resume = a.resume;
+  options.progress = [&](std::size_t done, double last_us, double best_us, const std::string& what) {
+    cli.progress(done == 0 ? what
+                           : fmt::format("[mini-batch {}] {:.2f} us, best {:.2f} us; {}", done, last_us,
+                                         best_us, what));
+  };
+  const Model model = a.plan.open.load(a.plan.model);
+  const Exploration e = explore(model, options);
+  cli.progress("");
+  if (format && !e.minibatches.empty()) write_file(a.figure, render_figure(trajectory(e), *format));
+  if (!a.output.empty() && !e.minibatches.empty())
+    write_file(a.output, plan_document(model.graph, e.plan).dump(2) + "\n");
+  if (cli.json) {
+    nlohmann::ordered_json document = exploration_json(e);
+    document["history"] = a.history.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(a.history);
+    return cli.print(document);
+  }
+  if (e.minibatches.empty()) return cli.print("no mini-batch was run");
+  cli.print(summary(e));
+}
+
+}  // namespace
+
+void add_explore(CLI::App& app, Cli& cli) {
+  CLI::App* command = app.add_subcommand(
+      "explore", "run mini-batches of a training step, each another way, and keep the fastest");
+  auto a = std::make_shared<ExploreArguments>();
+  a->plan.planner = "astra";
+  command->add_option("MODEL", a->plan.model, kModelHelp)->required();
+  a->plan.open.add(*command);
+  command
+      ->add_option("--planner,-p", a->plan.planner,
+                   "what is explored: astra-f, astra-fk, astra-fks, astra, astra+astitch")
+      ->capture_default_str();
+  a->plan.add_knobs(*command);
+  a->plan.add_device(*command);
+  command
+      ->add_option("--times", a->times,
+                   "of mini-batches: modelled, or simulated (kernels; library calls are modelled)")
+      ->check(CLI::IsMember({"modelled", "simulated"}))
+      ->capture_default_str();
+  command->add_option("--mode", a->mode, "simulated: exact or sampled, all or some of each kernel's blocks")
+      ->check(CLI::IsMember({"exact", "sampled"}))
+      ->capture_default_str();
+  add_seed(*command, a->seed, "of the generated inputs");
+  command->add_flag("--check", a->check, "simulated: each plan's results are compared with the model's");
+  a->limited = command->add_option(
+      "--batches", a->batches, "mini-batches to run now, at most (default: until nothing is left to try)");
+  command->add_option("--history", a->history, "file that keeps every mini-batch, whenever this is stopped");
+  command->add_flag("--resume", a->resume, "go on with the history, or begin it");
+  command->add_option("-o,--output", a->output, "write the best plan as JSON");
+  command->add_option("--figure", a->figure, "draw each mini-batch's time: FILE.svg, .pdf or .png");
+  add_common(
+      *command, cli,
+      "  stitchwork explore stacked_lstm_tiny\n"
+      "  stitchwork explore scrnn_tiny --times simulated --check --batches 20\n"
+      "  stitchwork explore scrnn_tiny -p astra+astitch --device p100 -o best.json --figure trials.svg\n"
+      "  stitchwork explore scrnn_tiny --history scrnn.db --batches 30\n"
+      "  stitchwork explore scrnn_tiny --history scrnn.db --resume");
+  command->callback([&cli, a] { explore_model(cli, *a); });
+}
+
+}  // namespace stitchwork

@@ -1,0 +1,56 @@
+// Astra's custom-wirer (ASPLOS 2019, sections 4.4 to 4.7): every mini-batch runs one configuration, what is
+// tried next follows from the profile index alone, and the fastest is kept.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "experiments/exploration_history.h"
+#include "experiments/trial.h"
+#include "figures/data/figure.h"
+
+namespace stitchwork {
+
+struct ExploreOptions {
+  /// Planner (a row of Astra), its options, device, seed, mode, check: as `run` has them. Backend "model": a
+  /// mini-batch's times are the plan's estimates; "sim": its kernels are simulated, its library calls
+  /// modelled.
+  TrialSpec trial;
+  std::optional<std::size_t> batches;  ///< at most so many now; nullopt: until nothing is left to try
+  std::string history;                 ///< file; "": none is kept
+  bool resume = false;                 ///< go on with what the history has
+  /// (mini-batches run, us of the last and the best, what is happening).
+  std::function<void(std::size_t, double, double, const std::string&)> progress;
+};
+
+/// What an exploration has come to.
+struct Exploration {
+  std::string model, model_sha256, device, planner, times;
+  std::string method;                  ///< of the mini-batches' times
+  std::vector<MiniBatch> minibatches;  ///< all, those of earlier runs first
+  std::size_t resumed = 0;             ///< those of earlier runs
+  bool done = false;                   ///< nothing is left to try
+  std::size_t best = 0;                ///< index of the fastest, the first of equals
+  FusionPlan plan;                     ///< of the best
+  std::map<std::string, std::size_t> by_dimension;
+  double trials = 0;                ///< option by option (Table 7), of what is known of the space
+  double log10_configurations = 0;  ///< all bindings there are, likewise
+  std::size_t strategies = 0;
+};
+
+/// Throws Error for a planner that explores nothing, an unknown backend, a history that does not fit
+/// (ExplorationHistory::open), and where a mini-batch's results are not the model's.
+Exploration explore(const Model& model, const ExploreOptions& options);
+
+/// Time of each mini-batch and the best so far.
+Figure trajectory(const Exploration& exploration);
+
+/// "stitchwork.exploration/1" (docs/schema/exploration.schema.json).
+nlohmann::ordered_json exploration_json(const Exploration& exploration);
+
+}  // namespace stitchwork
