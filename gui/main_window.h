@@ -14,6 +14,7 @@
 #include "gui/view/model_questions.h"
 #include "gui/view/occupancy_panel.h"
 #include "gui/view/planning_panels.h"
+#include "gui/view/profile_panel.h"
 #include "gui/view/rewriting_panel.h"
 #include "gui/view/run_panel.h"
 #include "gui/view/selection_panel.h"
@@ -49,6 +50,7 @@ class MainWindow : public QMainWindow {
   DiffPage& diff_page() { return *diff_; }
   SourceView& source() { return *source_; }
   RunPanel& run_panel() { return *run_; }
+  ProfilePanel& profile_panel() { return *profile_; }
   AdvicePanel& advice() { return *advice_; }
   RewritingPanel& rewriting() { return *rewriting_; }
   OverridePanel& overrides() { return *overrides_; }
@@ -121,6 +123,7 @@ class MainWindow : public QMainWindow {
   RewritingPanel* rewriting_;
   OverridePanel* overrides_;
   RunPanel* run_;
+  ProfilePanel* profile_;
   OccupancyPanel* occupancy_;
   QTreeView* outline_;
   QComboBox *planner_, *device_;

@@ -70,6 +70,8 @@ void MainWindow::make_actions() {
                         [this] { ask_export(tr("Graphviz (*.dot)"), "dot"); }));
   needs_plan(
       add_action(file, tr("Export kernels as CSV …"), {}, [this] { ask_export(tr("CSV (*.csv)"), "csv"); }));
+  needs_plan(
+      add_action(file, tr("Join profile …"), {}, [this] { show_dock("profile"), profile_->browse(); }));
   file->addSeparator();
   add_action(file, tr("&Quit"), QKeySequence::Quit, [this] { close(); });
 

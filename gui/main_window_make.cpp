@@ -134,6 +134,8 @@ void MainWindow::make_docks() {
   stack(tr("Advice"), "advice", advice_);
   stack(tr("Rewriting"), "rewriting", rewriting_);
   stack(tr("Run"), "run_dock", run_);
+  profile_ = new ProfilePanel(session_, selection_);
+  stack(tr("Profile"), "profile", profile_);
   stack(tr("Occupancy"), "occupancy", occupancy_);
   timeline_ = new TimelineView(session_, selection_);
   stack(tr("Timeline"), "timeline", timeline_);

@@ -55,11 +55,11 @@ PlannedPtr take_plan(std::shared_ptr<const Model> model, FusionPlan plan, const 
   return finish(std::move(planned));
 }
 
-PlannedPtr load_plan(const QString& name, const OnnxOptions& options) {
+PlannedPtr load_plan(const QString& name, const OnnxOptions& options, OpTrace* trace) {
   const std::string file = name.toStdString();
   const std::string text = read_file(file);
   const PlanHeader header = read_plan_header(text, file);
-  auto model = std::make_shared<Model>(load_model(header.model_path, options));
+  auto model = std::make_shared<Model>(load_model(header.model_path, options, trace));
   if (model->graph.source_sha256 != header.model_sha256)
     throw Error(file, 0, 0,
                 fmt::format("made for another version of {} (sha256 {}, the file's is {})", header.model_path,

@@ -23,6 +23,12 @@ class ChangeSettings : public QUndoCommand {
   PlanSettings before_, after_;
 };
 
+/// A plan with how the names of its model's file became its ops.
+struct Opened {
+  PlannedPtr planned;
+  std::shared_ptr<const OpTrace> trace;
+};
+
 }  // namespace
 
 Session::Session(QObject* parent) : QObject(parent), jobs_(this) {
@@ -47,19 +53,26 @@ void Session::open(const QString& name, const OnnxOptions& options) {
   jobs_.start(
       Jobs::kPlan, doing_open(name),
       [name, options, settings](const JobContext& job) {
-        if (name.endsWith(".json")) return load_plan(name, options);
+        auto trace = std::make_shared<OpTrace>();
+        if (name.endsWith(".json")) {
+          PlannedPtr planned = load_plan(name, options, trace.get());
+          return Opened{std::move(planned), std::move(trace)};
+        }
         job.progress(0, tr("reading"));
-        auto model = std::make_shared<Model>(load_model(name.toStdString(), options));
+        auto model = std::make_shared<Model>(load_model(name.toStdString(), options, trace.get()));
         job.progress(0.3, tr("planning with %1").arg(QString::fromStdString(settings.planner)));
         PlanSettings fitting = settings;
         // A planner kept from the model before may not take this one; the choice is shown, so it is safe to
         // fall back.
         if (!takes(planner(fitting.planner), model->graph)) fitting = {"astitch", settings.device, {}, {}};
-        return plan_model(std::move(model), fitting);
+        return Opened{plan_model(std::move(model), fitting), std::move(trace)};
       },
-      [this](PlannedPtr planned) {
+      [this](Opened opened) {
+        auto& [planned, trace] = opened;
         undo_.clear();
         model_ = planned->model;
+        trace_ = std::move(trace);
+        profile_.reset();
         settings_ = planned->settings;
         previous_us_.reset();
         emit settings_changed();
@@ -74,6 +87,36 @@ void Session::show(PlannedPtr planned, bool same_model) {
   result_.reset();
   emit planned_changed();
   emit result_changed();
+  hold_profile();
+}
+
+void Session::join_profile(const QString& file) {
+  if (!planned_) return;
+  jobs_.start(
+      Jobs::kProfile, tr("reading %1").arg(file),
+      [path = file.toStdString()](const JobContext&) {
+        return std::make_shared<const Profile>(read_profile(path));
+      },
+      [this](std::shared_ptr<const Profile> profile) {
+        profile_ = std::move(profile);
+        hold_profile();
+      });
+}
+
+void Session::hold_profile() {
+  profiled_.reset();
+  emit profile_changed();
+  if (!profile_ || !planned_) return;
+  jobs_.start(
+      Jobs::kProfile, tr("matching %1").arg(QString::fromStdString(profile_->file)),
+      [profile = profile_, planned = planned_, trace = trace_](const JobContext&) {
+        return std::make_shared<const ProfileComparison>(
+            compare_profile(*profile, *planned->model, *trace, *planned->plan));
+      },
+      [this](std::shared_ptr<const ProfileComparison> profiled) {
+        profiled_ = std::move(profiled);
+        emit profile_changed();
+      });
 }
 
 void Session::set_planner(const QString& name) {

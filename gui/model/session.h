@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "core/passes/op_trace.h"
+#include "experiments/profile/match.h"
 #include "experiments/trial.h"
 #include "gui/model/jobs.h"
 #include "gui/model/planned_model.h"
@@ -70,6 +72,13 @@ class Session : public QObject {
   /// Shows what a run of the plan gave.
   void take_result(std::shared_ptr<const TrialResult> result);
 
+  /// Holds what another tool recorded of the model (docs/profiles.md) to the plan, and to every later one of
+  /// this model.
+  void join_profile(const QString& file);
+  const std::shared_ptr<const Profile>& profile() const { return profile_; }
+  /// The profile held to the plan shown; none before it is.
+  const std::shared_ptr<const ProfileComparison>& profiled() const { return profiled_; }
+
   /// Ends opening, planning and what else a person waits for; settings go back to those of the plan shown.
   void cancel();
 
@@ -81,6 +90,7 @@ class Session : public QObject {
   void planned_changed();  ///< a new plan, or none
   void settings_changed();
   void result_changed();  ///< of a run; dropped when the plan changes
+  void profile_changed();
   void written(const QString& file);
   void failed(const stitchwork::gui::Problem& problem);
   /// Instead of `failed`: the model opened leaves something open that open() can be told.
@@ -90,6 +100,7 @@ class Session : public QObject {
   void change(const PlanSettings& settings, const QString& what);
   void replan();
   void show(PlannedPtr planned, bool same_model);
+  void hold_profile();
   void take_back();
   void write_next();
 
@@ -98,9 +109,12 @@ class Session : public QObject {
   QString name_;
   PlanSettings settings_;
   std::shared_ptr<const Model> model_;
+  std::shared_ptr<const OpTrace> trace_;  ///< of the model's reading
   PlannedPtr planned_;
   std::optional<double> previous_us_;
   std::shared_ptr<const TrialResult> result_;
+  std::shared_ptr<const Profile> profile_;
+  std::shared_ptr<const ProfileComparison> profiled_;
   std::deque<std::pair<QString, std::function<std::string()>>> to_write_;
   bool applying_ = true;  ///< undo commands plan again when they are done or undone
 };

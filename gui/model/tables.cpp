@@ -232,6 +232,65 @@ void fill_counters(RecordModel& model, const TrialResult& run) {
   model.reset(std::move(columns), count, std::move(cell));
 }
 
+void fill_launches(RecordModel& model, const PlannedModel& planned, const ProfileComparison& profiled) {
+  struct Row {
+    int step = -1;
+    QString kernel, stands_for, how, at;
+    std::optional<double> imported_us, modelled_us;
+  };
+  std::vector<Row> rows;
+  for (std::size_t i = 0; i < profiled.matches.size(); ++i) {
+    const ProfileLaunch& launch = profiled.iterations.launches[i];
+    const ProfileMatch& match = profiled.matches[i];
+    Row row{-1, q(launch.kernel), q(match.stands_for.name), q(name(match.rule)), {}, {}, {}};
+    if (match.rule == ProfileRule::kNone) row.how = q(match.why);
+    if (launch.timed) row.imported_us = launch.mean_us;
+    QStringList steps;
+    for (const int s : match.steps) {
+      row.step = first_step(*planned.plan, match.stands_for.body) + s;
+      steps << q(planned.plan_step(row.step).id);
+    }
+    row.at = steps.join(", ");
+    if (match.steps.size() == 1)
+      row.modelled_us = planned.row(row.step).predicted_us;
+    else
+      row.step = -1;
+    rows.push_back(std::move(row));
+  }
+  const int launches = static_cast<int>(rows.size());
+  auto cell = [rows = std::move(rows)](int r, int c, int role) -> QVariant {
+    const Row& row = rows[static_cast<std::size_t>(r)];
+    const auto time = [role](const std::optional<double>& value) {
+      return value ? number(*value, us(*value), role) : QVariant();
+    };
+    if (role == kKeyRole) return row.step;
+    switch (c) {
+      case 0:
+        return role == kSortRole ? QVariant(r) : text(QString::number(r + 1), role);
+      case 1:
+        return text(row.kernel, role);
+      case 2:
+        return time(row.imported_us);
+      case 3:
+        return time(row.modelled_us);
+      case 4:
+        return text(row.stands_for, role);
+      case 5:
+        return text(row.how, role);
+      default:
+        return text(row.at, role);
+    }
+  };
+  model.reset({{tables_tr("Launch"), tables_tr("Of an iteration, in its order"), true},
+               {tables_tr("Kernel"), tables_tr("As the tool calls it")},
+               {tables_tr("Imported"), tables_tr("Mean over iterations, as the tool recorded it"), true},
+               {tables_tr("Modelled"), tables_tr("Of the step that it is of"), true},
+               {tables_tr("Stands for"), tables_tr("Of the model")},
+               {tables_tr("By"), tables_tr("The rule that found it (docs/profiles.md), or why none did")},
+               {tables_tr("Step"), tables_tr("Of the plan: what evaluates these ops")}},
+              launches, std::move(cell));
+}
+
 void fill_occupancy(RecordModel& model, const Device& device, int threads, int registers,
                     std::int64_t shared_bytes) {
   const auto limits = occupancy_limits(device, threads, registers, shared_bytes);

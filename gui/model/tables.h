@@ -21,6 +21,10 @@ void fill_decisions(RecordModel& model, const PlannedModel& planned);
 /// A row a kernel that ran, a column a counter. Keys are kernels of the executable's plan.
 void fill_counters(RecordModel& model, const TrialResult& run);
 
+/// A row a launch of an iteration of another tool's profile: its imported time beside the modelled one of its
+/// step, and what it stands for. Keys are steps, -1 where it is not of one step alone.
+void fill_launches(RecordModel& model, const PlannedModel& planned, const ProfileComparison& profiled);
+
 /// What each resource of an SM alone would admit. Keys are rows.
 void fill_occupancy(RecordModel& model, const Device& device, int threads, int registers,
                     std::int64_t shared_bytes);
