@@ -11,6 +11,7 @@
 #include "cli/usage.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/base/format.h"
 
 namespace stitchwork {
 namespace {
@@ -107,7 +108,7 @@ void verify_file(Cli& cli, const VerifyFlags& flags) {
     if (flags.numerics) document["numerics"] = numerics_json(comparison, flags.seed);
     cli.print(document);
   } else if (problems.empty()) {
-    std::string said = fmt::format("{}: ok, {} kernels\n", file, plan.kernels.size());
+    std::string said = fmt::format("{}: ok, {}\n", file, counted(std::ssize(plan.kernels), "kernel"));
     if (comparison)
       said += results_text(*comparison) + ops_text(*comparison, kOpsShown);
     else if (flags.numerics)

@@ -11,6 +11,7 @@
 #include "analysis/explain/boundaries.h"
 #include "analysis/judge/cost.h"
 #include "core/base/error.h"
+#include "core/base/format.h"
 #include "core/base/sorted.h"
 
 namespace stitchwork {
@@ -77,8 +78,8 @@ PlanTotals totals(const Graph& graph, const FusionPlan& plan) {
 }
 
 std::string launch_text(const KernelLaunch& launch) {
-  return fmt::format("grid {}, block {}, shared {} bytes, {} barriers", launch.grid, launch.block,
-                     launch.shared_bytes, launch.grid_barriers);
+  return fmt::format("grid {}, block {}, shared {} bytes, {}", launch.grid, launch.block, launch.shared_bytes,
+                     counted(launch.grid_barriers, "barrier"));
 }
 
 std::string launch_and_mappings(const KernelPlan& kernel) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "analysis/facts/facts.h"
+#include "core/base/format.h"
 
 namespace stitchwork {
 namespace {
@@ -158,7 +159,8 @@ KernelBound kernel_bound(const Graph& graph, int max_ops) {
 }
 
 std::string to_text(const KernelBound& bound) {
-  return fmt::format("at least {} kernels: {} ops in {} stages\n", bound.kernels, bound.ops, bound.stages);
+  return fmt::format("at least {}: {} in {}\n", counted(bound.kernels, "kernel"), counted(bound.ops, "op"),
+                     counted(bound.stages, "stage"));
 }
 
 }  // namespace stitchwork

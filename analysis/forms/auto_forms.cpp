@@ -8,6 +8,7 @@
 
 #include "analysis/judge/cost.h"
 #include "analysis/plan/assemble.h"
+#include "core/base/format.h"
 #include "core/hlo/hlo_text.h"
 #include "occupancy_model/errors.h"
 
@@ -194,12 +195,12 @@ Recipe choose_recipe(const Stitched& s, astitch::Recorder& recorder) {
   const std::string& subject = s.nodes->name(s.op.members.back());
   for (auto& [recipe, form] : tried) {
     recorder.add(kFormStep, subject, form.name, [&] {
-      const std::string why =
-          fmt::format("{:.2f} us in {} launches, {} as stitched: {:.2f} us", form.us, form.kernels.size(),
-                      form.us < tried.front().second.us ? "less than"
-                      : recipe == Recipe{}              ? "the same"
-                                                        : "no less than",
-                      tried.front().second.us);
+      const std::string why = fmt::format("{:.2f} us in {}, {} as stitched: {:.2f} us", form.us,
+                                          counted(std::ssize(form.kernels), "launch"),
+                                          form.us < tried.front().second.us ? "less than"
+                                          : recipe == Recipe{}              ? "the same"
+                                                                            : "no less than",
+                                          tried.front().second.us);
       return recipe == chosen->first ? Verdict::yes(form.rule, why) : Verdict::no(form.rule, why);
     });
   }

@@ -24,6 +24,7 @@
 #include "analysis/planners/astitch/wanted.h"
 #include "analysis/schedule/clusters.h"
 #include "analysis/schedule/tiles.h"
+#include "core/base/format.h"
 #include "core/base/interrupt.h"
 #include "occupancy_model/errors.h"
 
@@ -431,9 +432,9 @@ Attempt complete(const Nodes& nodes, const StitchOp& op, const Device& device, c
   recorder.add("launch", nodes.name(kernel.groups.back().dominant), "", [&] {
     return Verdict::yes(
         "astitch.assume-relax-apply",
-        fmt::format("{} blocks of {} threads, {} registers a thread, {} bytes shared, {} barriers",
-                    kernel.launch.grid, kernel.launch.block, kernel.launch.register_bound,
-                    kernel.launch.shared_bytes, kernel.launch.grid_barriers));
+        fmt::format("{} blocks of {} threads, {} registers a thread, {} bytes shared, {}", kernel.launch.grid,
+                    kernel.launch.block, kernel.launch.register_bound, kernel.launch.shared_bytes,
+                    counted(kernel.launch.grid_barriers, "barrier")));
   });
   attempt.decisions = recorder.take();
   attempt.kernels.push_back(std::move(kernel));

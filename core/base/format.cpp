@@ -16,7 +16,10 @@ std::string with_commas(long long value) {
 std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
 
 std::string counted(long long count, const char* one) {
-  return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");
+  const std::string_view word = one;
+  const bool hisses =
+      word.ends_with("nch") || word.ends_with("tch") || word.ends_with("s") || word.ends_with("x");
+  return fmt::format("{} {}{}", count, word, count == 1 ? "" : hisses ? "es" : "s");
 }
 
 std::string human_bytes(double bytes) {

@@ -11,6 +11,7 @@
 #include "analysis/plan/assemble.h"
 #include "analysis/plan/inlined_kernel.h"
 #include "analysis/planners/xla/fusion_graph.h"
+#include "core/base/format.h"
 
 namespace stitchwork {
 namespace {
@@ -126,8 +127,8 @@ FusionPlan plan_auto(const Graph& graph, const Device& device, const PlanOptions
     if (at->second != Recipe{}) forget_forms(nodes, base.kernels[k], base.decisions);
     automatic::Form form = automatic::make_form(stitched[k], at->second);
     record_cuts(graph, form.kernels,
-                Verdict::no(form.rule, fmt::format("{}: {:.2f} us in {} launches, the least of the forms",
-                                                   form.name, form.us, form.kernels.size())),
+                Verdict::no(form.rule, fmt::format("{}: {:.2f} us in {}, the least of the forms", form.name,
+                                                   form.us, counted(std::ssize(form.kernels), "launch"))),
                 recorder);
     auto& into = at->second.cut == Recipe::Cut::kXla ? from_xla : kernels;
     for (KernelPlan& kernel : form.kernels) into.push_back(std::move(kernel));

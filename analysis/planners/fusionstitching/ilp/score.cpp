@@ -11,6 +11,7 @@
 #include "analysis/judge/library_cost.h"
 #include "analysis/planners/fusionstitching/alone.h"
 #include "analysis/planners/fusionstitching/ilp/alike.h"
+#include "core/base/format.h"
 #include "core/base/parallel.h"
 #include "core/base/sorted.h"
 
@@ -38,10 +39,10 @@ double transferred_us(const Ops& ops, double bytes) {
 std::string to_text(const PatternScore& score) {
   if (!score.made) return score.made.why;
   if (score.executed)
-    return fmt::format("{:.3f} us by execution: {:.3f} us alone, {:.3f} us fused, {} launches saved",
-                       score.us, score.alone_us, score.fused_us, score.launches - 1);
-  return fmt::format("{:.3f} us by volume: {:.0f} bytes and {} launches saved", score.us, score.volume,
-                     score.launches - 1);
+    return fmt::format("{:.3f} us by execution: {:.3f} us alone, {:.3f} us fused, {} saved", score.us,
+                       score.alone_us, score.fused_us, counted(score.launches - 1, "launch"));
+  return fmt::format("{:.3f} us by volume: {:.0f} bytes and {} saved", score.us, score.volume,
+                     counted(score.launches - 1, "launch"));
 }
 
 bool is_complex(const Ops& ops, const std::vector<NodeId>& pattern) {
