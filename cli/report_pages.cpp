@@ -104,7 +104,7 @@ void write_page(const Model& model, std::span<PageTrial> plans, const ReportSect
   std::vector<gui::PagePlan> shown;
   WrittenPage page{section.workload, section.device, {}, address_of(file, report)};
   for (const PageTrial& one : plans) {
-    shown.push_back({&one.plan, {}, {}, one.name});
+    shown.push_back({.plan = &one.plan, .name = one.name});
     page.plans.push_back(one.name);
     ReportPage link{page.address + "#plan=" + encoded(one.name), {}};
     for (const KernelPlan& kernel : one.plan.kernels)

@@ -22,14 +22,14 @@ std::string identity(const ProfileEvent& e) {
 }
 
 /// A stretch of a sequence that repeats itself after `period` elements.
-struct Stretch {
+struct Repetition {
   std::size_t begin = 0, length = 0, period = 0;
   std::size_t repeats() const { return period == 0 ? 0 : length / period; }
 };
 
 /// The longest one of that period.
-Stretch longest(const std::vector<int>& sequence, std::size_t period) {
-  Stretch best{0, 0, period};
+Repetition longest(const std::vector<int>& sequence, std::size_t period) {
+  Repetition best{0, 0, period};
   std::size_t run = 0;
   for (std::size_t i = 0; i + period < sequence.size(); ++i) {
     run = sequence[i] == sequence[i + period] ? run + 1 : 0;
@@ -74,7 +74,7 @@ std::vector<std::size_t> periods(const std::vector<int>& sequence) {
 /// The stretch that covers most; of equal ones the one of the shortest period. One that is not half of the
 /// sequence is no iteration of it, unless the model says how many there are: then one has each name that is
 /// there so often.
-Stretch repeated(const std::vector<int>& sequence, const IterationOptions& options) {
+Repetition repeated(const std::vector<int>& sequence, const IterationOptions& options) {
   std::size_t least_period = 1;
   if (options.most) {
     std::unordered_map<int, std::int64_t> count;
@@ -82,9 +82,9 @@ Stretch repeated(const std::vector<int>& sequence, const IterationOptions& optio
     least_period = static_cast<std::size_t>(
         std::ranges::count_if(count, [&](const auto& c) { return c.second == *options.most; }));
   }
-  Stretch best;
+  Repetition best;
   for (const std::size_t period : periods(sequence)) {
-    const Stretch one = longest(sequence, period);
+    const Repetition one = longest(sequence, period);
     const auto repeats = static_cast<std::int64_t>(one.repeats());
     if (repeats < 2 || (options.given && repeats != *options.given)) continue;
     if (!options.given && options.most && (repeats > *options.most || period < least_period)) continue;
@@ -95,7 +95,7 @@ Stretch repeated(const std::vector<int>& sequence, const IterationOptions& optio
 }
 
 /// Where an iteration begins: profiles begin or end with one, or there is a pause between them.
-std::size_t offset(const Stretch& stretch, const std::vector<const ProfileEvent*>& sequence, bool clock) {
+std::size_t offset(const Repetition& stretch, const std::vector<const ProfileEvent*>& sequence, bool clock) {
   if (stretch.begin == 0) return 0;
   if (stretch.begin + stretch.length == sequence.size()) return stretch.length % stretch.period;
   if (!clock) return 0;
@@ -112,7 +112,7 @@ std::size_t offset(const Stretch& stretch, const std::vector<const ProfileEvent*
   return best;
 }
 
-std::vector<Window> windows_of(const Stretch& stretch, const std::vector<const ProfileEvent*>& sequence,
+std::vector<Window> windows_of(const Repetition& stretch, const std::vector<const ProfileEvent*>& sequence,
                                bool clock) {
   const std::size_t first = stretch.begin + offset(stretch, sequence, clock);
   const std::size_t count = (stretch.begin + stretch.length - first) / stretch.period;
@@ -258,7 +258,7 @@ ProfileIterations find_iterations(std::span<const ProfileEvent* const> events,
       sequence.push_back(names[i]);
       of_sequence.push_back(events[i]);
     }
-  const Stretch stretch = repeated(sequence, options);
+  const Repetition stretch = repeated(sequence, options);
   if (stretch.period > 0) {
     ProfileIterations found =
         collector.by_windows(windows_of(stretch, of_sequence, options.clock), options.clock);

@@ -27,7 +27,7 @@ std::vector<std::string> names() {
   return found;
 }
 
-class DatasetDescription : public testing::TestWithParam<std::string> {
+class DatasetDescription : public ::testing::TestWithParam<std::string> {
  protected:
   nlohmann::json description() const {
     return nlohmann::json::parse(std::ifstream(kFolder / (GetParam() + ".json")));
@@ -71,7 +71,7 @@ TEST_P(DatasetDescription, SaysHowEveryParameterIsFilled) {
   EXPECT_TRUE(unused.empty()) << *unused.begin() << " names no parameter";
 }
 
-INSTANTIATE_TEST_SUITE_P(Datasets, DatasetDescription, testing::ValuesIn(names()),
+INSTANTIATE_TEST_SUITE_P(Datasets, DatasetDescription, ::testing::ValuesIn(names()),
                          [](const auto& info) { return info.param; });
 
 TEST(GoldenTensors, BelongToADataset) {

@@ -123,7 +123,7 @@ const Bad kBad[] = {
     {"StrayText", "x = f32[2] parameter(0) sharding={replicated}",
      "bad.hlo:3:34: expected a shape, found '{'"},
 };
-INSTANTIATE_TEST_SUITE_P(Kinds, HloErrors, testing::ValuesIn(kBad),
+INSTANTIATE_TEST_SUITE_P(Kinds, HloErrors, ::testing::ValuesIn(kBad),
                          [](const auto& info) { return std::string(info.param.claim); });
 
 TEST(HloErrors, NotHloTextIsSaidSo) {
@@ -191,7 +191,7 @@ TEST(ReadGraph, NamesTheFileItCannotRead) {
   };
   EXPECT_EQ(read_message("/nowhere/a.hlo"),
             "/nowhere/a.hlo: no such file; give the path of a .hlo, .txt or .gz file");
-  const std::string folder = testing::TempDir();
+  const std::string folder = ::testing::TempDir();
   EXPECT_NE(read_message(folder).find("this is a directory"), std::string::npos);
 
   const std::string path = folder + "/truncated.hlo.gz";

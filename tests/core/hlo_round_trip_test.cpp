@@ -40,11 +40,11 @@ std::vector<std::string> short_form_paths() {
   return paths;
 }
 
-std::string stem(const testing::TestParamInfo<std::string>& info) {
+std::string stem(const ::testing::TestParamInfo<std::string>& info) {
   return std::filesystem::path(info.param).stem().string();
 }
 
-class HloRoundTrip : public testing::TestWithParam<std::string> {};
+class HloRoundTrip : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(HloRoundTrip, PrintsToTextThatReadsAsTheSameGraph) {
   const Graph graph = read_graph(GetParam());
@@ -54,12 +54,12 @@ TEST_P(HloRoundTrip, PrintsToTextThatReadsAsTheSameGraph) {
   EXPECT_EQ(printed, to_text(again));
   validate(graph);
 }
-INSTANTIATE_TEST_SUITE_P(Files, HloRoundTrip, testing::ValuesIn(dataset_paths()), stem);
+INSTANTIATE_TEST_SUITE_P(Files, HloRoundTrip, ::testing::ValuesIn(dataset_paths()), stem);
 
-class HloExport : public testing::TestWithParam<std::string> {};
+class HloExport : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(HloExport, IsPrintedByteForByte) { EXPECT_EQ(to_text(read_graph(GetParam())), file_text(GetParam())); }
-INSTANTIATE_TEST_SUITE_P(Files, HloExport, testing::ValuesIn(short_form_paths()), stem);
+INSTANTIATE_TEST_SUITE_P(Files, HloExport, ::testing::ValuesIn(short_form_paths()), stem);
 
 }  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -201,7 +201,7 @@ ENTRY e {
   EXPECT_TRUE(equal(eliminate_common_subexpressions(graph), graph));
 }
 
-class Canonicalize : public testing::TestWithParam<const char*> {};
+class Canonicalize : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(Canonicalize, IsIdempotentAndLeavesAValidGraphWithoutCalls) {
   const Graph graph = read_graph(std::string(STITCHWORK_SOURCE_DIR "/") + GetParam());
@@ -216,11 +216,11 @@ TEST_P(Canonicalize, IsIdempotentAndLeavesAValidGraphWithoutCalls) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Files, Canonicalize,
-                         testing::Values("datasets/bert_base.hlo", "datasets/bert_tiny.hlo",
-                                         "datasets/fig7.hlo", "datasets/layer_norm.hlo",
-                                         "tests/core/data/jax_every_form.hlo",
-                                         "tests/core/data/jax_stack_frames.hlo",
-                                         "tests/core/data/xla_optimised.hlo"));
+                         ::testing::Values("datasets/bert_base.hlo", "datasets/bert_tiny.hlo",
+                                           "datasets/fig7.hlo", "datasets/layer_norm.hlo",
+                                           "tests/core/data/jax_every_form.hlo",
+                                           "tests/core/data/jax_stack_frames.hlo",
+                                           "tests/core/data/xla_optimised.hlo"));
 
 TEST(Canonicalize, LeavesTheRunningExampleAsItIs) {
   const Graph graph = read_graph(STITCHWORK_SOURCE_DIR "/datasets/fig7.hlo");

@@ -146,7 +146,7 @@ add.u32 %r7, %r7, 128; setp.lt.u32 %p2, %r7, {}; @%p2 bra BACK;
   return wrap_ptx(text + "ret;");
 }
 
-class AccessPatterns : public testing::TestWithParam<const char*> {};
+class AccessPatterns : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(AccessPatterns, CountsAndValuesAreThoseOfEachLaneOnItsOwn) {
   const std::string space = GetParam();
@@ -286,7 +286,7 @@ setp.lt.u32 %p1, %r1, 40;
   EXPECT_GT(findings, 20);
 }
 
-INSTANTIATE_TEST_SUITE_P(Spaces, AccessPatterns, testing::Values("global", "shared"),
+INSTANTIATE_TEST_SUITE_P(Spaces, AccessPatterns, ::testing::Values("global", "shared"),
                          [](const auto& info) { return std::string(info.param); });
 
 }  // namespace TEST_FILE

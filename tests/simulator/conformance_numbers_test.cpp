@@ -8,7 +8,7 @@
 #include "tests/simulator/conformance_reference.h"
 
 namespace stitchwork::sim::reference {
-namespace TEST_FILE {
+namespace {
 
 /// a + b in 113 bits, the last made odd where bits were lost: rounding it on is rounding the exact sum.
 Wide add_to_odd(Wide a, Wide b) {
@@ -43,7 +43,7 @@ Wide magnitude_of(const Layout& l, u32 bits) {
 }
 
 /// Half-precision arithmetic of one element.
-}  // namespace TEST_FILE
+}  // namespace
 
 std::optional<u32> half_element(const Form& f, const std::string& type, const u32* x) {
   const bool ftz = f.has("ftz") && type == "f16";
@@ -87,7 +87,7 @@ std::optional<u32> half_element(const Form& f, const std::string& type, const u3
   }
   return std::nullopt;
 }
-namespace TEST_FILE {
+namespace {
 
 template <class T>
 std::optional<T> float_value(const Form& f, T a, T b, T c) {
@@ -169,7 +169,7 @@ std::optional<Expected> approximate(const Form& f, float x) {
   if (f.has("ftz")) e.absolute += 0x1p-126;
   return e;
 }
-}  // namespace TEST_FILE
+}  // namespace
 
 std::optional<Expected> float_form(const Form& f, const u64* s) {
   const std::string& type = f.type();
@@ -272,7 +272,7 @@ u32 round_to(const std::string& type, Wide v, int mode) {
   return ((negative ? sign_bit : 0) | r) << shift;
 }
 
-namespace TEST_FILE {
+namespace {
 
 TEST(ConformanceReference, RoundsToNarrowFormatsAsWorkedOutByHand) {
   EXPECT_EQ(round_to("f16", 1 + 0x1p-11, FE_TONEAREST), 0x3c00u);  // a tie goes to the even neighbour
@@ -302,6 +302,6 @@ TEST(ConformanceReference, DirectedRoundingReachesTheNeighbours) {
   EXPECT_EQ(float_form(Form("sub.rz.f32"), sources)->bits, 0x3f7fffffu);
 }
 
-}  // namespace TEST_FILE
+}  // namespace
 
 }  // namespace stitchwork::sim::reference

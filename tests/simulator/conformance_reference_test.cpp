@@ -78,7 +78,7 @@ bool matches(const std::string& type, const Expected& expected, u64 got) {
   return false;
 }
 
-namespace TEST_FILE {
+namespace {
 
 u64 permute(const Form& f, const u64* s) {
   const u64 bytes = (s[1] & 0xffffffff) << 32 | (s[0] & 0xffffffff);
@@ -122,7 +122,7 @@ std::optional<u64> pack(const Form& f, const u64* s) {  // cvt.pack.sat.TO.s32{.
   return r;
 }
 
-}  // namespace TEST_FILE
+}  // namespace
 
 std::optional<Expected> evaluate(const Form& f, const u64* s) {
   const std::string& b = f.base;

@@ -12,7 +12,7 @@ namespace TEST_FILE {
 
 enum class Compiler { kNvcc75, kNvcc90, kNvcc120, kClang75 };
 
-class CudaProgram : public testing::TestWithParam<Compiler> {
+class CudaProgram : public ::testing::TestWithParam<Compiler> {
  protected:
   void SetUp() override {
     const char* program = GetParam() == Compiler::kClang75 ? "clang" : "nvcc";
@@ -328,7 +328,7 @@ TEST_P(CudaProgram, TreeWalkFindsKeysOnDivergentPaths) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Compilers, CudaProgram,
-                         testing::Values(Compiler::kNvcc75, Compiler::kNvcc120, Compiler::kClang75),
+                         ::testing::Values(Compiler::kNvcc75, Compiler::kNvcc120, Compiler::kClang75),
                          [](const auto& tested) {
                            return tested.param == Compiler::kNvcc75    ? "NvccSm75"
                                   : tested.param == Compiler::kNvcc120 ? "NvccSm120"
@@ -490,7 +490,7 @@ TEST_P(CudaProgram90, WhatBulkCopiesWantIsFoundWhereItIsForgotten) {
   EXPECT_EQ(readers.kind, FindingKind::kSharedRace) << readers.message;
 }
 
-INSTANTIATE_TEST_SUITE_P(Compilers, CudaProgram90, testing::Values(Compiler::kNvcc90, Compiler::kNvcc120),
+INSTANTIATE_TEST_SUITE_P(Compilers, CudaProgram90, ::testing::Values(Compiler::kNvcc90, Compiler::kNvcc120),
                          [](const auto& tested) {
                            return tested.param == Compiler::kNvcc90 ? "NvccSm90" : "NvccSm120";
                          });

@@ -15,7 +15,7 @@ struct Target {
   const char* device;
 };
 
-class CudaSample : public testing::TestWithParam<Target> {
+class CudaSample : public ::testing::TestWithParam<Target> {
  protected:
   static const ptx::Module& module() {
     static std::map<int, ptx::Module> modules;
@@ -179,7 +179,7 @@ TEST_P(CudaSample, DoublesAreMultipliedByTensorCores) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Targets, CudaSample,
-                         testing::Values(Target{75, "t4"}, Target{80, "a100-sxm-80"}, Target{90, "h100"}),
+                         ::testing::Values(Target{75, "t4"}, Target{80, "a100-sxm-80"}, Target{90, "h100"}),
                          [](const auto& info) { return fmt::format("sm_{}", info.param.sm); });
 
 }  // namespace TEST_FILE

@@ -265,7 +265,7 @@ std::string program(const Row& row) {
   return wrap_ptx(body);
 }
 
-class InstructionTest : public testing::TestWithParam<int> {};
+class InstructionTest : public ::testing::TestWithParam<int> {};
 
 TEST_P(InstructionTest, GivesTheKnownValueInFullAndPartialWarps) {
   const Row& row = rows()[static_cast<std::size_t>(GetParam())];
@@ -286,7 +286,7 @@ TEST_P(InstructionTest, GivesTheKnownValueInFullAndPartialWarps) {
     }
   }
 }
-INSTANTIATE_TEST_SUITE_P(Table, InstructionTest, testing::Range(0, static_cast<int>(rows().size())));
+INSTANTIATE_TEST_SUITE_P(Table, InstructionTest, ::testing::Range(0, static_cast<int>(rows().size())));
 
 TEST(Instruction, RoundingIsRestoredAfterADirectedOne) {
   const ptx::Module module = ptx::parse(wrap_ptx("ld.param.u64 %d1, [out];\nmov.f32 %f1, 0f3F800000;\n"

@@ -40,7 +40,7 @@ double number(const std::string& type, unsigned v) {
   return type[0] == 's' && whole >> (bits - 1) ? whole - (1 << bits) : whole;
 }
 
-class MatrixProduct : public testing::TestWithParam<Product> {};
+class MatrixProduct : public ::testing::TestWithParam<Product> {};
 
 TEST_P(MatrixProduct, IsThatOfTheFragments) {
   const Product& p = GetParam();
@@ -145,13 +145,13 @@ TEST_P(MatrixProduct, IsThatOfTheFragments) {
 }
 INSTANTIATE_TEST_SUITE_P(
     Forms, MatrixProduct,
-    testing::Values(Product{8, 8, 4, "f64", "f64", "f64"}, Product{16, 8, 4, "f64", "f64", "f64"},
-                    Product{16, 8, 8, "f64", "f64", "f64"}, Product{16, 8, 16, "f64", "f64", "f64"},
-                    Product{16, 8, 16, "e4m3", "e4m3", "f32"}, Product{16, 8, 32, "e4m3", "e5m2", "f32"},
-                    Product{16, 8, 32, "e5m2", "e4m3", "f32"}, Product{16, 8, 32, "e5m2", "e5m2", "f32"},
-                    Product{16, 8, 32, "e4m3", "e4m3", "f16"}, Product{8, 8, 16, "s8", "u8", "s32"},
-                    Product{16, 8, 32, "u8", "s8", "s32", true}, Product{8, 8, 32, "s4", "s4", "s32"},
-                    Product{16, 8, 32, "u4", "s4", "s32"}, Product{16, 8, 64, "s4", "u4", "s32", true}),
+    ::testing::Values(Product{8, 8, 4, "f64", "f64", "f64"}, Product{16, 8, 4, "f64", "f64", "f64"},
+                      Product{16, 8, 8, "f64", "f64", "f64"}, Product{16, 8, 16, "f64", "f64", "f64"},
+                      Product{16, 8, 16, "e4m3", "e4m3", "f32"}, Product{16, 8, 32, "e4m3", "e5m2", "f32"},
+                      Product{16, 8, 32, "e5m2", "e4m3", "f32"}, Product{16, 8, 32, "e5m2", "e5m2", "f32"},
+                      Product{16, 8, 32, "e4m3", "e4m3", "f16"}, Product{8, 8, 16, "s8", "u8", "s32"},
+                      Product{16, 8, 32, "u8", "s8", "s32", true}, Product{8, 8, 32, "s4", "s4", "s32"},
+                      Product{16, 8, 32, "u4", "s4", "s32"}, Product{16, 8, 64, "s4", "u4", "s32", true}),
     [](const auto& info) {
       const Product& p = info.param;
       return fmt::format("m{}n{}k{}_{}_{}_{}", p.m, p.n, p.k, p.a, p.b, p.c);

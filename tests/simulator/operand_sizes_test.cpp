@@ -72,7 +72,7 @@ std::vector<std::string> bases() {
   return {all.begin(), all.end()};
 }
 
-class OperandSizes : public testing::TestWithParam<std::string> {};
+class OperandSizes : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(OperandSizes, ThatDoNotFitAreRefusedUnlessAConversionTakesThem) {
   for (const auto& [form, signature] : forms_of(GetParam())) {
@@ -98,7 +98,7 @@ TEST_P(OperandSizes, ThatDoNotFitAreRefusedUnlessAConversionTakesThem) {
     }
   }
 }
-INSTANTIATE_TEST_SUITE_P(Table, OperandSizes, testing::ValuesIn(bases()),
+INSTANTIATE_TEST_SUITE_P(Table, OperandSizes, ::testing::ValuesIn(bases()),
                          [](const auto& info) { return info.param; });
 
 TEST(OperandSizes, OfMovesAndComparisonsAreExact) {

@@ -128,7 +128,7 @@ struct Case {
   Pipe pipe;
   std::uint64_t lanes = 32;
 };
-class Pipes : public testing::TestWithParam<Case> {};
+class Pipes : public ::testing::TestWithParam<Case> {};
 
 TEST_P(Pipes, CountTheirInstructions) {
   const Case& c = GetParam();
@@ -144,7 +144,7 @@ TEST_P(Pipes, CountTheirInstructions) {
 
 INSTANTIATE_TEST_SUITE_P(
     Instructions, Pipes,
-    testing::Values(
+    ::testing::Values(
         Case{"add.f32 %f1, %f2, %f3;", Pipe::kFp32}, Case{"fma.rn.f64 %e1, %e2, %e3, %e4;", Pipe::kFp64},
         Case{"div.rn.f64 %e1, %e2, %e3;", Pipe::kFp64}, Case{"max.f64 %e1, %e2, %e3;", Pipe::kFp64},
         Case{"setp.lt.f64 %p2, %e1, %e2;", Pipe::kFp64}, Case{"cvt.f64.f32 %e1, %f1;", Pipe::kFp64},
