@@ -16,7 +16,7 @@ using astra::FusionGroup;
 using astra::Ladder;
 using astra::Space;
 using ::testing::ElementsAre;
-using testing::extents;
+using testing::group_sizes;
 using testing::graph_of;
 using ::testing::IsEmpty;
 using testing::op;
@@ -33,7 +33,7 @@ std::vector<int> calls_of_chunks(const Space& space, int group) {
 TEST(AstraGroups, GatesOfACellAreOneGroup) {
   const Graph graph = testing::astra_lstm_cell();
   const Space space = space_of(graph);
-  EXPECT_THAT(extents(space), ElementsAre("1x4x2"));
+  EXPECT_THAT(group_sizes(space), ElementsAre("1x4x2"));
   ASSERT_EQ(space.groups.size(), 1u);
   EXPECT_THAT(calls_of_chunks(space, 0), ElementsAre(1, 2, 2, 4, 4, 8));
   EXPECT_EQ(refusals(space, "astra.provenance"), 0);
@@ -48,7 +48,7 @@ const Ladder& ladder_of(const Space& space, NodeId root) {
 TEST(AstraGroups, LaddersAreSeenThroughTransposes) {
   const Graph graph = testing::astra_ladder();
   const Space space = space_of(graph);
-  EXPECT_THAT(extents(space), ElementsAre("1x1x3"));
+  EXPECT_THAT(group_sizes(space), ElementsAre("1x1x3"));
   const FusionGroup& group = space.groups[0];
   EXPECT_EQ(group.left[0][0].matrix.op, op(graph, "h0"));
   EXPECT_EQ(group.right[0][0].matrix.op, op(graph, "p0"));
@@ -111,7 +111,7 @@ TEST(AstraGroups, RangesEndWhereACallFillsTheDevice) {
   }
   const Graph graph = graph_of(text + fmt::format(" ROOT r = ({}) tuple({})", types, names));
   const Space space = space_of(graph);
-  ASSERT_THAT(extents(space), ElementsAre("1x16x1"));
+  ASSERT_THAT(group_sizes(space), ElementsAre("1x16x1"));
   // 1,024 tiles of 64 x 64 a product, 640 fill 8 waves of 80 SMs.
   const astra::Chunks chunks = astra::chunks(space.groups[0], device("v100-sxm2"));
   EXPECT_EQ(chunks.list.size(), 1u);
@@ -120,10 +120,10 @@ TEST(AstraGroups, RangesEndWhereACallFillsTheDevice) {
 
 TEST(AstraGroups, OfExportsAreThoseOfTheDesign) {
   // Steps are 3 (SC-RNN) and 2: gates of a step, data gradients of a step, weight gradients over all time.
-  EXPECT_THAT(extents(space_of(testing::dataset("scrnn_tiny"))),
+  EXPECT_THAT(group_sizes(space_of(testing::dataset("scrnn_tiny"))),
               ElementsAre("3x1x3", "2x1x3", "1x1x3", "1x1x3", "1x1x3", "1x1x3", "3x1x1", "1x1x2", "1x1x2",
                           "1x1x2", "1x1x2", "1x1x2", "1x1x2", "1x1x2", "1x1x2"));
-  const std::vector<std::string> lstm = extents(space_of(testing::dataset("stacked_lstm_tiny")));
+  const std::vector<std::string> lstm = group_sizes(space_of(testing::dataset("stacked_lstm_tiny")));
   EXPECT_EQ(std::count(lstm.begin(), lstm.end(), "2x4x2"), 2);
   EXPECT_EQ(std::count(lstm.begin(), lstm.end(), "1x4x2"), 4);
 }

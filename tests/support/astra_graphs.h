@@ -236,7 +236,7 @@ inline astra::Space planned_space(const Graph& graph) {
 }
 
 /// "1x4x2", most products first, groups of one product aside.
-inline std::vector<std::string> extents(const astra::Space& space) {
+inline std::vector<std::string> group_sizes(const astra::Space& space) {
   std::vector<std::pair<int, std::string>> sizes;
   for (const astra::FusionGroup& g : space.groups)
     if (g.products() > 1) sizes.emplace_back(-g.products(), fmt::format("{}x{}x{}", g.m(), g.n(), g.k()));
