@@ -40,7 +40,20 @@ class JobContext {
 class Jobs : public QObject {
   Q_OBJECT
  public:
-  enum Lane { kPlan, kExplain, kSource, kRun, kCompare, kAdvise, kStore, kFigure, kDot, kProfile, kExport, kLanes };
+  enum Lane {
+    kPlan,
+    kExplain,
+    kSource,
+    kRun,
+    kCompare,
+    kAdvise,
+    kStore,
+    kFigure,
+    kDot,
+    kProfile,
+    kExport,
+    kLanes
+  };
 
   explicit Jobs(QObject* parent = nullptr);
   /// Cancels all and waits for them.
