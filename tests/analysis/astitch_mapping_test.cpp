@@ -77,7 +77,7 @@ TEST(AstitchMapping, AlongsideCoversTheSameShareOfEachTask) {
 TEST(AstitchMapping, EveryShapeIsCoveredWithinOneWave) {
   for (const std::int64_t rows : {1, 2, 31, 159, 160, 161, 1000, 4097, 750000}) {
     for (const std::int64_t cols : {1, 7, 16, 32, 33, 1000, 1024, 1025, 30000}) {
-      for (const testing::MappingFields& m :
+      for (const testing::MappingFields m :
            {map_row_reduction(rows, cols, kV100), map_column_reduction(rows, cols, kV100),
             map_elementwise(rows * cols, kV100)}) {
         SCOPED_TRACE(to_text(m));

@@ -34,9 +34,10 @@ TEST(AstitchPlanner, RandomGraphsPlanValidlyUnderEveryKnob) {
     EXPECT_NO_THROW(make_plan(graph, target, "astitch"));
     for (const Knob& knob : knobs())
       for (const std::string_view value : knob.values)
-        if (knob.name == names[seed % names.size()] && value != knob.default_value)
+        if (knob.name == names[seed % names.size()] && value != knob.default_value) {
           EXPECT_NO_THROW(
               make_plan(graph, target, "astitch", {.knobs = {{std::string(knob.name), std::string(value)}}}));
+        }
     if (::testing::Test::HasFailure()) break;
   }
 }

@@ -136,7 +136,9 @@ TEST(FissionProgram, ConvexConesAreTheDifferencesOfExecutionStatesWithOneOutput)
     std::set<Mask> cones;
     for (int sink = 0; sink < window.size(); ++sink)
       for (const Mask set : fission::cones(window, sink, ~Mask{0}, 64, kAll))
-        if (fission::is_convex(window, set)) EXPECT_TRUE(cones.insert(set).second);
+        if (fission::is_convex(window, set)) {
+          EXPECT_TRUE(cones.insert(set).second);
+        }
     ASSERT_EQ(cones, differences) << "trial " << trial;
   }
 }

@@ -58,8 +58,12 @@ TEST(Order, OrderIsAStrictWeakOrder) {
       const Worth a = draw.worth(), b = i % 5 == 0 ? a : draw.worth(), c = i % 7 == 0 ? b : draw.worth();
       ASSERT_FALSE(order.before(a, a));
       ASSERT_FALSE(order.before(a, b) && order.before(b, a));
-      if (order.before(a, b) && order.before(b, c)) ASSERT_TRUE(order.before(a, c));
-      if (alike(order, a, b) && alike(order, b, c)) ASSERT_TRUE(alike(order, a, c));
+      if (order.before(a, b) && order.before(b, c)) {
+        ASSERT_TRUE(order.before(a, c));
+      }
+      if (alike(order, a, b) && alike(order, b, c)) {
+        ASSERT_TRUE(alike(order, a, c));
+      }
       ties += alike(order, a, b);
     }
   }

@@ -39,8 +39,9 @@ TEST(Man, NoLineOfTextIsARequest) {
   for (const char* command : {"", "plan", "ptx run", "experiment export", "completion"}) {
     std::istringstream lines(page(command));
     for (std::string line; std::getline(lines, line);)
-      if (line.starts_with(".") || line.starts_with("'"))
+      if (line.starts_with(".") || line.starts_with("'")) {
         EXPECT_TRUE(std::regex_match(line, request)) << command << ": " << line;
+      }
   }
 }
 

@@ -87,7 +87,9 @@ TEST(KernelTime, SharesOfPeaksAreOfTheWorkAndOfTheTime) {
     const KernelTime computing = kernel_time(d, more);
     for (std::size_t u = 0; u < kUnits.size(); ++u) {
       EXPECT_LE(unit_share(computing, u), 1) << d.id << " " << kUnits[u].name;
-      if (kUnits[u].name == computing.issue_pipe) EXPECT_GT(unit_share(computing, u), 0.8) << d.id;
+      if (kUnits[u].name == computing.issue_pipe) {
+        EXPECT_GT(unit_share(computing, u), 0.8) << d.id;
+      }
     }
     EXPECT_EQ(unit_share(computing, kDramUnit), time.busy_us[kDramUnit] / computing.total_us) << d.id;
     EXPECT_EQ(unit_share(KernelTime{}, kDramUnit), 0);

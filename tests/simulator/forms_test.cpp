@@ -135,8 +135,9 @@ TEST(Forms, ListedFormsTakeNoOtherModifier) {
       }
       // One less is another form, or none.
       if (const std::size_t last = form.rfind('.');
-          last != form.npos && !ptx::is_listed_form(form.substr(0, last)))
+          last != form.npos && !ptx::is_listed_form(form.substr(0, last))) {
         EXPECT_NE(refused_line(form.substr(0, last) + ";"), "") << form;
+      }
     }
   }
   EXPECT_GT(tried, 600);
