@@ -66,7 +66,7 @@ class Completion : public ::testing::Test {
 };
 
 TEST_F(Completion, BashOffersCommandsOfCommandsAndTheirOptions) {
-  EXPECT_THAT(bash("stitchwork expl"), ElementsAre("explain"));
+  EXPECT_THAT(bash("stitchwork expla"), ElementsAre("explain"));
   EXPECT_THAT(bash("stitchwork experiment im"), ElementsAre("import"));
   EXPECT_THAT(bash("stitchwork library \"\""), UnorderedElementsAre("collect", "show", "merge"));
   EXPECT_THAT(bash("stitchwork experiment run --dry"), ElementsAre("--dry-run"));
@@ -81,7 +81,7 @@ TEST_F(Completion, BashOffersCommandsOfCommandsAndTheirOptions) {
 
 TEST_F(Completion, FishOffersCommandsOfCommandsAndTheirOptions) {
   if (std::system("command -v fish >/dev/null") != 0) GTEST_SKIP() << "fish is not installed";
-  EXPECT_THAT(fish("stitchwork expl"), ElementsAre("explain"));
+  EXPECT_THAT(fish("stitchwork expla"), ElementsAre("explain"));
   EXPECT_THAT(fish("stitchwork experiment im"), ElementsAre("import"));
   EXPECT_THAT(fish("stitchwork library "), UnorderedElementsAre("collect", "show", "merge"));
   EXPECT_THAT(fish("stitchwork experiment run --dry"), ElementsAre("--dry-run"));
