@@ -96,7 +96,7 @@ void add_experiment_import(CLI::App& experiment, Cli& cli) {
   add_db(*command, a->db);
   add_common(
       *command, cli,
-      "  stitchwork experiment import trace.json --model dumps/fig7-a100/after.hlo -d a100-sxm-80 --db "
+      "  stitchwork experiment import jax.json --model dumps/fig7-a100/after.hlo -d a100-sxm-80 --db "
       "runs.db\n"
       "  stitchwork experiment import ncu.csv --name profiled --workload bert --variant XLA --db runs.db");
   command->callback([&cli, a] { import_file(cli, *a); });

@@ -254,7 +254,7 @@ void add_profile(CLI::App& app, Cli& cli) {
       ->capture_default_str();
   command->add_flag("--events", a->events, "all events of the GPU as they were read, too");
   add_common(*command, cli,
-             "  stitchwork profile dumps/fig7-a100/after.hlo trace.json\n"
+             "  stitchwork profile dumps/fig7-a100/after.hlo jax.json\n"
              "  stitchwork profile fig7 nsys.sqlite -p xla --device a100-sxm-80 --json\n"
              "  stitchwork profile my_model.hlo ncu.csv --iterations 1");
   command->callback([&cli, a] {

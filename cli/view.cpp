@@ -119,7 +119,7 @@ void add_view(CLI::App& app, Cli& cli) {
              "  stitchwork view softmax --planners astitch --set mapping=paper -o view.html\n"
              "  stitchwork run softmax_tiny --json > run.json && stitchwork view softmax_tiny --run run.json "
              "-o v.html\n"
-             "  stitchwork view dumps/fig7-a100/after.hlo --planners imported,astitch --profile trace.json "
+             "  stitchwork view dumps/fig7-a100/after.hlo --planners imported,astitch --profile jax.json "
              "-o v.html");
   command->callback([&cli, a] { view(cli, *a); });
 }

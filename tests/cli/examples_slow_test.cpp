@@ -125,7 +125,7 @@ void make_files() {
   std::ofstream("ncu.csv") << "\"ID\",\"Kernel Name\",\"dram__sectors_read.sum\"\n\"\",\"\",\"sector\"\n"
                               "\"0\",\"k\",\"12\"\n";
   const std::vector<testing::MadeLaunch> launches = {{"loop_power_fusion", "loop_power_fusion", 2}};
-  std::ofstream("trace.json") << testing::jax_trace(launches, 3, "fig7").dump();
+  std::ofstream("jax.json") << testing::jax_trace(launches, 3, "fig7").dump();
   testing::write_nsys("nsys.sqlite", launches, 3, "fig7");
   for (const char* db : {"astitch.db", "astitch-models.db"}) store("astitch-models", db);
   for (const char* db : {"old.db", "new.db"}) store("nightly", db);

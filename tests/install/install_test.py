@@ -134,7 +134,7 @@ class Installed(unittest.TestCase):
     def test_fish_completes_commands_and_planners(self):
         file = self.one("share/fish/vendor_completions.d/stitchwork.fish")
         env = {**os.environ, "HOME": str(self.home)}
-        script = f"source {file} 2>&1; complete -C 'stitchwork expl'; complete -C 'stitchwork plan --planner astitch-n'"
+        script = f"source {file} 2>&1; complete -C 'stitchwork expla'; complete -C 'stitchwork plan --planner astitch-n'"
         found = run(self.shell("fish"), "-c", script, cwd=self.home, env=env).splitlines()
         self.assertEqual(found[0].split("\t")[0], "explain")
         self.assertTrue(all(line.startswith("astitch-no-") for line in found[1:]), found)
@@ -147,7 +147,7 @@ class Installed(unittest.TestCase):
             script = f'source {file}; COMP_WORDS=({" ".join(words)}); COMP_CWORD={len(words) - 1}; _stitchwork; echo "${{COMPREPLY[@]}}"'
             return run("bash", "-c", script, cwd=self.home).split()
 
-        self.assertEqual(complete("stitchwork", "expl"), ["explain"])
+        self.assertEqual(complete("stitchwork", "expla"), ["explain"])
         self.assertIn("astitch", complete("stitchwork", "plan", "--planner", "ast"))
         self.assertIn("fig7", complete("stitchwork", "plan", "fig"))
 
