@@ -46,7 +46,7 @@ struct PagePlan {
   std::vector<PageMetric> metrics;
   std::optional<std::vector<int>> expanded;  ///< nodes of the fold tree; empty: as plans are opened
   std::optional<PageProfile> profile;
-  std::string name;                          ///< what the page calls it, no two alike; "": its planner
+  std::string name;  ///< what the page calls it, no two alike; "": its planner
 };
 
 /// Gives the plan that it ran the times and counters of a document of `stitchwork run --json`. Throws Error
