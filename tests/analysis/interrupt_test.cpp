@@ -32,7 +32,8 @@ TEST(InterruptedPlanning, EndsAtAnyPointAndPlansTheSameAfterwards) {
       EXPECT_EQ(text(), wanted) << row.name;
     }
     EXPECT_GT(points, 20) << row.name;
-    for (const long at : {1L, points / 3, points - 1}) {
+    // Threads that price the same kernel at once both pass its points, so two runs differ by a few of them.
+    for (const long at : {1L, points / 3, points - points / 10}) {
       std::atomic<long> passed = 0;
       const Interruptible ending([&] {
         if (++passed >= at) throw Stop{};
