@@ -29,6 +29,19 @@ class App extends Addressed {
     addEventListener("keydown", (event) => this.key(event));
     addEventListener("beforeprint", () => this.beforePrint());
     addEventListener("afterprint", () => { byId("print").innerHTML = ""; });
+    this.prepare();
+  }
+
+  // While nothing is asked: indexes the other plans, lays them out and what is folded in each, so that it opens at once.
+  prepare() {
+    requestIdleCallback(() => {
+      const next = this.plans.find((plan) => !plan.prepared);
+      if (!next) return;
+      next.load();
+      next.layout = next.layout || new Layout(next, next.graph.open);
+      next.prepared = next.layout.foresee();
+      this.prepare();
+    });
   }
 
   memory(name) { return this.memories[name] || (this.memories[name] = {}); }

@@ -23,6 +23,18 @@ const borderColour = (scheme, dark) => {
 };
 const schemeColour = (scheme) => (scheme === undefined ? LIBRARY_COLOUR : SCHEME_COLOURS[scheme]);
 
+// The least rectangle around points: left, top, right, bottom.
+function boundsOf(points) {
+  const box = [Infinity, Infinity, -Infinity, -Infinity];
+  for (const [x, y] of points) {
+    if (x < box[0]) box[0] = x;
+    if (y < box[1]) box[1] = y;
+    if (x > box[2]) box[2] = x;
+    if (y > box[3]) box[3] = y;
+  }
+  return box;
+}
+
 class GraphView {
   constructor(app, plan, host) {
     this.app = app;
@@ -335,7 +347,9 @@ class GraphView {
     }
     for (const [colour, rects] of byColour) {
       this.context.fillStyle = colour;
-      for (const r of rects) this.context.fillRect(r.x, r.y, r.w, r.h);
+      this.context.beginPath();
+      for (const r of rects) this.context.rect(r.x, r.y, r.w, r.h);
+      this.context.fill();
     }
   }
 
@@ -345,10 +359,7 @@ class GraphView {
     let any = false;
     for (const edge of this.layout.edges) {
       const p = edge.points;
-      if (!edge.box) {
-        const xs = p.map((q) => q[0]), ys = p.map((q) => q[1]);
-        edge.box = [Math.min(...xs), Math.min(...ys), Math.max(...xs), Math.max(...ys)];
-      }
+      edge.box = edge.box || boundsOf(p);
       if (edge.box[0] > seen.x1 || edge.box[2] < seen.x0 || edge.box[1] > seen.y1 || edge.box[3] < seen.y0) continue;
       if ((edge.box[2] - edge.box[0] + edge.box[3] - edge.box[1]) * k < 3) continue;
       const mine = edge.from === near || edge.to === near, width = edge.chip ? 1 : 0.7 + Math.log2(Math.max(1, edge.bytes)) / 11;

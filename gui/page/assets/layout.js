@@ -13,6 +13,7 @@ class Layout {
     this.containers = plan.graph.containers;
     this.position = new Int32Array(plan.nodes.length);
     this.inner = new Map();
+    this.closed = new Map();  // of nodes whose children are folded: what `arrange` says
     for (const n of plan.nodes) n.children.forEach((c, i) => { this.position[c] = i; });
     this.run();
   }
@@ -33,7 +34,30 @@ class Layout {
   measure(node) {
     const n = this.plan.nodes[node], least = SIZE[n.kind];
     if (!this.expanded.has(node) || !n.children.length) return least;
-    const c = this.containers[node], turn = c.sideways, gaps = turn ? SIDEWAYS : GAPS;
+    // What holds nothing that is open looks alike each time.
+    const closed = !n.children.some((child) => this.expanded.has(child) && this.plan.nodes[child].children.length);
+    const place = (closed && this.closed.get(node)) || this.arrange(node);
+    if (closed) this.closed.set(node, place);
+    this.inner.set(node, place);
+    if (node === 0) return place.size;
+    return [Math.max(least[0], place.size[0] + 2 * MARGIN), place.size[1] + TITLE + MARGIN];
+  }
+
+  // Arranges ahead, for some milliseconds, what holds nothing that opens; true when all is.
+  foresee() {
+    const until = performance.now() + 12;
+    for (this.foreseen = this.foreseen || 0; this.foreseen < this.plan.nodes.length; ++this.foreseen) {
+      if (performance.now() > until) return false;
+      const n = this.plan.nodes[this.foreseen];
+      if (n.children.length && !this.closed.has(n.id) && n.children.every((child) => !this.plan.nodes[child].children.length))
+        this.closed.set(n.id, this.arrange(n.id));
+    }
+    return true;
+  }
+
+  // Where the children of a node lie in it, and how large they are together.
+  arrange(node) {
+    const n = this.plan.nodes[node], c = this.containers[node], turn = c.sideways, gaps = turn ? SIDEWAYS : GAPS;
     const sizes = n.children.map((child) => this.measure(child));
     const wide = (i) => sizes[i][turn ? 1 : 0], deep = (i) => sizes[i][turn ? 0 : 1];
     const rest = (i) => SIZE[this.plan.nodes[n.children[i]].kind][turn ? 1 : 0];
@@ -83,9 +107,7 @@ class Layout {
     for (const corner of place.corner) corner[0] -= low;
     for (const bends of place.bends.values()) for (const b of bends) b[0] -= low;
     place.size = turn ? [end, across] : [across, end];
-    this.inner.set(node, place);
-    if (node === 0) return place.size;
-    return [Math.max(least[0], place.size[0] + 2 * MARGIN), place.size[1] + TITLE + MARGIN];
+    return place;
   }
 
   origin(node) {
@@ -144,14 +166,27 @@ class Layout {
       const from = this.rects[edge.from], to = this.rects[edge.to];
       if (e === undefined || c.kinds[e] & 1) {
         if (!numbers.has(edge.from)) numbers.set(edge.from, numbers.size + 1);
-        this.stubs.push({ ...edge, number: numbers.get(edge.from), out: [from.x + from.w - 10, from.y + from.h + 14], in: [to.x + 10, to.y - 14] });
+        edge.number = numbers.get(edge.from);
+        edge.out = [from.x + from.w - 10, from.y + from.h + 14];
+        edge.in = [to.x + 10, to.y - 14];
+        this.stubs.push(edge);
         continue;
       }
-      const back = (c.kinds[e] & 2) !== 0, turn = c.sideways, [ox, oy] = this.origin(parent);
-      let bends = (this.inner.get(parent).bends.get(e) || []).map(([x, y]) => (turn ? [ox + y, oy + x] : [ox + x, oy + y]));
-      if (back) bends = bends.slice().reverse();
-      const points = this.end(a, edge.from, turn, !back).reverse().concat(bends, this.end(b, edge.to, turn, back));
-      this.edges.push({ ...edge, points, turn });
+      const back = (c.kinds[e] & 2) !== 0, turn = c.sideways, bends = this.inner.get(parent).bends.get(e);
+      edge.turn = turn;
+      edge.points = [this.border(from, turn, !back)];
+      if (a !== edge.from) edge.points.push(this.crossing(this.rects[a], edge.points[0], turn, !back));
+      if (bends) {
+        const [ox, oy] = this.origin(parent);
+        for (let i = 0; i < bends.length; ++i) {
+          const [x, y] = bends[back ? bends.length - 1 - i : i];
+          edge.points.push(turn ? [ox + y, oy + x] : [ox + x, oy + y]);
+        }
+      }
+      const last = this.border(to, turn, back);
+      if (b !== edge.to) edge.points.push(this.crossing(this.rects[b], last, turn, back));
+      edge.points.push(last);
+      this.edges.push(edge);
     }
   }
 
@@ -164,13 +199,13 @@ class Layout {
     return c.byEnds.get(from * 1e6 + to);
   }
 
-  // From the border of `outer` to that of `inner`, which lies in it.
-  end(outer, inner, turn, far) {
-    const at = (r) => (turn ? [far ? r.x + r.w : r.x, r.y + r.h / 2] : [r.x + r.w / 2, far ? r.y + r.h : r.y]);
-    const own = at(this.rects[inner]);
-    if (outer === inner) return [own];
-    const border = at(this.rects[outer]);
-    return turn ? [[border[0], own[1]], own] : [[own[0], border[1]], own];
+  // Where an edge meets a box: the middle of its far or near side.
+  border(r, turn, far) {
+    return turn ? [far ? r.x + r.w : r.x, r.y + r.h / 2] : [r.x + r.w / 2, far ? r.y + r.h : r.y];
+  }
+  // Where an edge to a box within another passes the border of the other.
+  crossing(outer, own, turn, far) {
+    return turn ? [far ? outer.x + outer.w : outer.x, own[1]] : [own[0], far ? outer.y + outer.h : outer.y];
   }
 
   toggle(node, open = !this.expanded.has(node)) {

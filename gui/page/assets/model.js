@@ -63,13 +63,18 @@ class Plan {
       part.stepOfKernel[byId.get(step.id)] = s;
       return byId.get(step.id);
     });
-    part.decisions = part.decisions.map(decision);
+    part.decisions = part.decisions.map((row, at) => Object.assign(decision(row), { at }));
     part.decided = new Map();  // by the name of an op: the decisions that name it
     part.decisions.forEach((d) => {
       for (const name of new Set([d.subject, d.object]))
         if (name) (part.decided.get(name) || part.decided.set(name, []).get(name)).push(d);
     });
     part.boundaries = part.boundaries.map((b) => ({ value: b[0], reader: b[1], from: b[2], to: b[3], refusal: decision(b[4]) }));
+    part.boundariesOf = new Map();  // by step: those at one of its ends, as they come
+    part.boundaries.forEach((b, i) => {
+      for (const step of b.from === b.to ? [b.from] : [b.from, b.to])
+        if (step >= 0) (part.boundariesOf.get(step) || part.boundariesOf.set(step, []).get(step)).push(i);
+    });
     part.kernels.forEach((k) => { k.computes = new Set(k.computes); k.forms = k.forms.map(decision); });
   }
 

@@ -10,7 +10,18 @@ function cudaHtml(source, name) {
     else html += escapeHtml(piece.text).replace(CUDA_WORDS, (all, comment, word, string, number) =>
       `<i class="${comment ? "c" : word ? "w" : string ? "q" : "n"}">${all}</i>`);
   }
-  return html.split("\n").map((line, i) => `<span class="line" data-n="${i + 1}">${line || " "}</span>`).join("");
+  return inPieces(html.split("\n").map((line, i) => `<span class="line" data-n="${i + 1}">${line || " "}</span>`));
+}
+
+// Lines that are not seen are not laid out: so many together, as each piece is watched for itself.
+const LINES_OF_PIECE = 32;
+function inPieces(lines) {
+  let html = "";
+  for (let i = 0; i < lines.length; i += LINES_OF_PIECE) {
+    const piece = lines.slice(i, i + LINES_OF_PIECE);
+    html += `<div class="piece" style="--lines:${piece.length}">${piece.join("")}</div>`;
+  }
+  return html;
 }
 
 const HLO_AROUND = 60;
@@ -21,13 +32,13 @@ function hloHtml(plan, s) {
     const kernel = plan.kernel(s.step), at = plan.part(s.step);
     const names = kernel ? kernel.ops : plan.planStep(s.step).ops || [];
     chosen = names.map((name) => at.byName.get(name));
-    return chosen.map((op) => hloLine(at.ops, op, false)).join("");
+    return inPieces(chosen.map((op) => hloLine(at.ops, op, false)));
   }
   const middle = chosen.length ? chosen[0] : 0;
   const from = Math.max(0, middle - HLO_AROUND), to = Math.min(ops.name.length, middle + HLO_AROUND);
-  let html = "";
-  for (let op = from; op < to; ++op) html += hloLine(ops, op, chosen.includes(op));
-  return html;
+  const lines = [];
+  for (let op = from; op < to; ++op) lines.push(hloLine(ops, op, chosen.includes(op)));
+  return inPieces(lines);
 }
 const hloLine = (ops, op, here) =>
   `<span class="line${here ? " here" : ""}" data-n="${ops.line[op] || ""}"><a href="#" data-op="${escapeHtml(ops.name[op])}">${escapeHtml(ops.text[op].trim())}</a></span>`;

@@ -44,18 +44,22 @@ function timeHtml(kernel) {
 
 // Where the steps `own` meet others in memory, and why they end there: as explain lists neighbours.
 function neighbours(plan, body, own, op = -1) {
-  const part = plan.parts[body + 1], isOwn = (s) => s >= 0 && own.has(s), result = [];
+  const part = plan.parts[body + 1], isOwn = (s) => s >= 0 && own.has(s), result = [], known = new Set();
   const where = (s) => {
     if (s < 0) return "result";
     const step = part.plan.steps[s], k = part.kernelOfStep[s];
     return k >= 0 ? `kernel ${part.plan.kernels[k].id} ${part.plan.kernels[k].name}` : part.ops.outside[part.byName.get(step.ops[0])];
   };
-  const found = part.boundaries.filter((b) => isOwn(b.from) !== isOwn(b.to));
+  const near = new Set([...own].flatMap((s) => part.boundariesOf.get(s) || []));
+  const found = [...near].sort((a, b) => a - b).map((i) => part.boundaries[i]).filter((b) => isOwn(b.from) !== isOwn(b.to));
   const about = (b) => b.value === op || b.reader === op;
   for (const b of [...found.filter(about), ...found.filter((b) => !about(b))]) {
     const relation = isOwn(b.to) ? "producer" : "consumer", other = isOwn(b.to) ? b.from : b.to;
     const n = { relation, where: where(other), step: other, producer: part.ops.name[b.value], consumer: b.reader >= 0 ? part.ops.name[b.reader] : "", refusal: b.refusal };
-    if (!result.some((known) => known.where === n.where && known.relation === n.relation)) result.push(n);
+    const key = relation + " " + n.where;
+    if (known.has(key)) continue;
+    known.add(key);
+    result.push(n);
   }
   if (op < 0) return result;
   // Kernels that only a refusal ties to this one.
@@ -66,9 +70,9 @@ function neighbours(plan, body, own, op = -1) {
     const homes = other === undefined ? [] : part.homes[other].filter((k) => part.kernels[k].computes.has(other));
     if (!homes.length || computed.has(other)) continue;
     const kernel = part.plan.kernels[homes[0]], at = `kernel ${kernel.id} ${kernel.name}`;
-    const known = result.find((n) => n.where === at);
-    if (!known) result.push({ relation: "sibling", where: at, step: part.stepOfKernel[homes[0]], producer: part.ops.name[op], consumer: part.ops.name[other], refusal: d });
-    else if (known.relation === "sibling") known.refusal = d;  // the last decides
+    const listed = result.find((n) => n.where === at);
+    if (!listed) result.push({ relation: "sibling", where: at, step: part.stepOfKernel[homes[0]], producer: part.ops.name[op], consumer: part.ops.name[other], refusal: d });
+    else if (listed.relation === "sibling") listed.refusal = d;  // the last decides
   }
   return result;
 }
@@ -142,8 +146,8 @@ function stepHtml(plan, step) {
       <table>${factRow("Ops", ops.map(opLink).join(", "))}${factRow("Stream", planned.stream)}${factRow("Trips", planned.trips)}
       ${ops.map((op) => factRow("Library", escapeHtml(part.ops.library_time[part.byName.get(op)]))).join("")}</table>` + neighboursHtml(plan, row.body, neighbours(plan, row.body, own));
   }
-  const k = plan.kernelNumber(step), names = new Set(kernel.ops), seen = new Set();
-  const decided = part.decisions.filter((d) => names.has(d.subject) || names.has(d.object)).filter((d) => !seen.has(d) && seen.add(d));
+  const k = plan.kernelNumber(step);
+  const decided = [...new Set(kernel.ops.flatMap((op) => part.decided.get(op) || []))].sort((a, b) => a.at - b.at);
   html += `<table>${factRow("Launch", `${counted(kernel.grid, "block")} of ${grouped(kernel.block)} threads${kernel.cluster ? `, clusters of ${kernel.cluster}` : ""}`)}
     ${factRow("Residency", kernel.blocks_per_sm ? `${counted(kernel.blocks_per_sm, "block")} an SM, ${grouped(kernel.blocks_per_wave)} a wave` : "")}
     ${factRow("Registers", kernel.register_bound ? `at most ${kernel.register_bound} a thread` : "")}
