@@ -116,6 +116,8 @@ class Block : public BlockRun {
   std::vector<ThreadWork> waits;  ///< what the block did before it waited for the first time, the second ...
 
  private:
+  std::optional<std::uint32_t> special_of_thread(ptx::Special which, std::uint32_t t) const;
+  std::uint32_t special_of_launch(ptx::Special which) const;
   void fill_slots();
   void fill_block_slots();
   Strand& add_strand(int gang, int first_warp, int last_warp);

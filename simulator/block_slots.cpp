@@ -1,6 +1,7 @@
 // Slots of a block's registers that are filled before it runs: immediates, parameters, special registers.
 #include <array>
 #include <cstring>
+#include <optional>
 
 #include "simulator/block.h"
 
@@ -26,13 +27,109 @@ void broadcast(std::byte* slot, ptx::RegisterClass cls, std::uint64_t bits) {
 
 }  // namespace
 
-/// Everything that is the same for all blocks of the launch.
-void Block::fill_slots() {
-  using Kind = ptx::SlotInit::Kind;
+/// What a special register has in thread `t` of the block, in every block; nothing for those that differ
+/// otherwise.
+std::optional<std::uint32_t> Block::special_of_thread(ptx::Special which, std::uint32_t t) const {
+  using S = ptx::Special;
+  const Dim3& b = context_.launch->block;
+  const std::uint32_t lane = t % 32;
+  switch (which) {
+    case S::kTidX:
+      return t % b.x;
+    case S::kTidY:
+      return t / b.x % b.y;
+    case S::kTidZ:
+      return t / b.x / b.y;
+    case S::kLaneId:
+      return lane;
+    case S::kWarpId:
+      return t / 32;
+    case S::kLaneMaskEq:
+      return 1u << lane;
+    case S::kLaneMaskLt:
+      return (1u << lane) - 1;
+    case S::kLaneMaskLe:
+      return (2u << lane) - 1;
+    case S::kLaneMaskGt:
+      return ~((2u << lane) - 1);
+    case S::kLaneMaskGe:
+      return ~((1u << lane) - 1);
+    default:
+      return std::nullopt;
+  }
+}
+
+/// What a special register has in all threads of all blocks at the block's place in its cluster; 0 for those
+/// that blocks have of their own (`fill_block_slots`).
+std::uint32_t Block::special_of_launch(ptx::Special which) const {
   using S = ptx::Special;
   const Dim3& b = context_.launch->block;
   const Dim3& g = context_.launch->grid;
   const Dim3& c = context_.cluster;
+  switch (which) {
+    case S::kNtidX:
+      return b.x;
+    case S::kNtidY:
+      return b.y;
+    case S::kNtidZ:
+      return b.z;
+    case S::kNctaidX:
+      return g.x;
+    case S::kNctaidY:
+      return g.y;
+    case S::kNctaidZ:
+      return g.z;
+    case S::kNwarpId:
+      return (threads + 31) / 32;
+    case S::kNsmId:
+      return static_cast<std::uint32_t>(context_.device->sms);
+    case S::kDynamicSharedSize:
+      return context_.launch->dynamic_shared_bytes;
+    case S::kTotalSharedSize:
+      return static_cast<std::uint32_t>(context_.shared_bytes);
+    case S::kReservedSharedBegin:
+    case S::kReservedShared0:
+      return static_cast<std::uint32_t>(context_.reserved_shared_offset);
+    case S::kReservedShared1:
+      return static_cast<std::uint32_t>(context_.reserved_shared_offset + kReservedSharedBytes / 2);
+    case S::kReservedSharedEnd:
+      return static_cast<std::uint32_t>(context_.reserved_shared_offset + kReservedSharedBytes);
+    case S::kReservedSharedSize:
+      return kReservedSharedBytes;
+    case S::kNclusterIdX:
+      return g.x / c.x;
+    case S::kNclusterIdY:
+      return g.y / c.y;
+    case S::kNclusterIdZ:
+      return g.z / c.z;
+    case S::kClusterCtaidX:
+      return cluster_rank % c.x;
+    case S::kClusterCtaidY:
+      return cluster_rank / c.x % c.y;
+    case S::kClusterCtaidZ:
+      return cluster_rank / c.x / c.y;
+    case S::kClusterNctaidX:
+      return c.x;
+    case S::kClusterNctaidY:
+      return c.y;
+    case S::kClusterNctaidZ:
+      return c.z;
+    case S::kClusterCtarank:
+      return cluster_rank;
+    case S::kClusterNctarank:
+      return static_cast<std::uint32_t>(c.count());
+    case S::kGridWorkspaceHigh:
+      return static_cast<std::uint32_t>(context_.grid_workspace >> 32);
+    case S::kGridWorkspaceLow:
+      return static_cast<std::uint32_t>(context_.grid_workspace);
+    default:
+      return 0;
+  }
+}
+
+/// Everything that is the same for all blocks of the launch.
+void Block::fill_slots() {
+  using Kind = ptx::SlotInit::Kind;
   for (int gang = 0; gang < gangs_; ++gang) {
     std::byte* regs =
         registers_.get() + std::size_t{context_.program->register_bytes} * static_cast<std::size_t>(gang);
@@ -51,125 +148,11 @@ void Block::fill_slots() {
       } else if (init.kind == Kind::kVariable) {
         broadcast(slot, init.cls, context_.variable_addresses[init.index] + init.bits);
       } else {
+        const auto which = static_cast<ptx::Special>(init.index);
+        const std::uint32_t of_launch = special_of_launch(which);
         for (std::uint32_t e = 0; e < kGangWarps * 32; ++e) {
-          const std::uint32_t t = static_cast<std::uint32_t>(gang) * kGangWarps * 32 + e, lane = e % 32;
-          std::uint32_t v = 0;
-          switch (static_cast<S>(init.index)) {
-            case S::kTidX:
-              v = t % b.x;
-              break;
-            case S::kTidY:
-              v = t / b.x % b.y;
-              break;
-            case S::kTidZ:
-              v = t / b.x / b.y;
-              break;
-            case S::kNtidX:
-              v = b.x;
-              break;
-            case S::kNtidY:
-              v = b.y;
-              break;
-            case S::kNtidZ:
-              v = b.z;
-              break;
-            case S::kNctaidX:
-              v = g.x;
-              break;
-            case S::kNctaidY:
-              v = g.y;
-              break;
-            case S::kNctaidZ:
-              v = g.z;
-              break;
-            case S::kLaneId:
-              v = lane;
-              break;
-            case S::kWarpId:
-              v = t / 32;
-              break;
-            case S::kNwarpId:
-              v = (threads + 31) / 32;
-              break;
-            case S::kNsmId:
-              v = static_cast<std::uint32_t>(context_.device->sms);
-              break;
-            case S::kLaneMaskEq:
-              v = 1u << lane;
-              break;
-            case S::kLaneMaskLt:
-              v = (1u << lane) - 1;
-              break;
-            case S::kLaneMaskLe:
-              v = (2u << lane) - 1;
-              break;
-            case S::kLaneMaskGt:
-              v = ~((2u << lane) - 1);
-              break;
-            case S::kLaneMaskGe:
-              v = ~((1u << lane) - 1);
-              break;
-            case S::kDynamicSharedSize:
-              v = context_.launch->dynamic_shared_bytes;
-              break;
-            case S::kTotalSharedSize:
-              v = static_cast<std::uint32_t>(context_.shared_bytes);
-              break;
-            case S::kReservedSharedBegin:
-            case S::kReservedShared0:
-              v = static_cast<std::uint32_t>(context_.reserved_shared_offset);
-              break;
-            case S::kReservedShared1:
-              v = static_cast<std::uint32_t>(context_.reserved_shared_offset + kReservedSharedBytes / 2);
-              break;
-            case S::kReservedSharedEnd:
-              v = static_cast<std::uint32_t>(context_.reserved_shared_offset + kReservedSharedBytes);
-              break;
-            case S::kReservedSharedSize:
-              v = kReservedSharedBytes;
-              break;
-            case S::kNclusterIdX:
-              v = g.x / c.x;
-              break;
-            case S::kNclusterIdY:
-              v = g.y / c.y;
-              break;
-            case S::kNclusterIdZ:
-              v = g.z / c.z;
-              break;
-            case S::kClusterCtaidX:
-              v = cluster_rank % c.x;
-              break;
-            case S::kClusterCtaidY:
-              v = cluster_rank / c.x % c.y;
-              break;
-            case S::kClusterCtaidZ:
-              v = cluster_rank / c.x / c.y;
-              break;
-            case S::kClusterNctaidX:
-              v = c.x;
-              break;
-            case S::kClusterNctaidY:
-              v = c.y;
-              break;
-            case S::kClusterNctaidZ:
-              v = c.z;
-              break;
-            case S::kClusterCtarank:
-              v = cluster_rank;
-              break;
-            case S::kClusterNctarank:
-              v = static_cast<std::uint32_t>(c.count());
-              break;
-            case S::kGridWorkspaceHigh:
-              v = static_cast<std::uint32_t>(context_.grid_workspace >> 32);
-              break;
-            case S::kGridWorkspaceLow:
-              v = static_cast<std::uint32_t>(context_.grid_workspace);
-              break;
-            default:
-              break;  // by block
-          }
+          const std::uint32_t t = static_cast<std::uint32_t>(gang) * kGangWarps * 32 + e;
+          const std::uint32_t v = special_of_thread(which, t).value_or(of_launch);
           std::memcpy(slot + e * 4, &v, 4);
         }
       }

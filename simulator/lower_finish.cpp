@@ -35,63 +35,97 @@ int loads_in_flight(const IrBlock& block) {
   return best;
 }
 
+/// Instructions as the machine runs them, with what it tells of each: place in the file, row, registers whose
+/// use before they are set is looked for.
+class Decoder {
+ public:
+  Decoder(const Function& fn, const IrFunction& f, const SlotAssignment& slots, Program& p)
+      : fn_(fn), slots_(slots), p_(p), tracked_(f.values.size(), -1), read_(f.values.size()) {
+    for (std::size_t v = 0; v < slots.unset.size(); ++v) {
+      if (!slots.unset[v]) continue;
+      tracked_[v] = static_cast<int>(p.tracked_names.size());
+      p.tracked_names.push_back(v < fn.registers.size() ? fn.registers[v].name : "a predicate");
+    }
+    for (const IrBlock& block : f.blocks)
+      for (const IrInst& i : block.insts)
+        for (int k = 0; k < 6; ++k)
+          if (i.uses >> k & 1) read_[i.o[k]] = true;
+  }
+
+  void decode(const IrInst& i) {
+    if (!p_.tracked_names.empty()) track(i);
+    sim::Inst d{};
+    d.fn[0] = rows_[i.row].full;
+    d.fn[1] = rows_[i.row].masked;
+    for (int k = 0; k < 6; ++k) {
+      const bool is_value = (i.defs | i.uses) >> k & 1;
+      d.o[k] = is_value ? slots_.offset[i.o[k]] : i.o[k];
+      SW_CHECK(!is_value || d.o[k] != kNone, "operand {} of {} has no slot", k, rows_[i.row].spelling);
+    }
+    d.imm = i.imm;
+    d.id = static_cast<std::uint32_t>(p_.positions.size());
+    d.count = i.count;
+    d.flags = i.flags;
+    d.aux = static_cast<std::uint16_t>(i.aux | (i.polls ? sim::kPolls : 0));
+    const Statement& s = fn_.body[std::min<std::size_t>(i.statement, fn_.body.size() - 1)];
+    p_.positions.push_back({s.line, s.location});
+    p_.rows.push_back(i.row);
+    const bool loads = std::string_view(rows_[i.row].spelling).starts_with("@ld.");
+    p_.read_elements.push_back(loads ? read_elements(i) : i.count);
+    p_.code.push_back(d);
+  }
+
+ private:
+  /// Of a vector load: up to the last element that anything uses.
+  std::uint8_t read_elements(const IrInst& i) const {
+    int last = i.count;
+    while (last > 1 && (i.defs >> (last - 1) & 1) && !read_[i.o[last - 1]]) --last;
+    return static_cast<std::uint8_t>(last);
+  }
+  void track(const IrInst& i) {
+    TrackedInst t;
+    t.inst = static_cast<std::uint32_t>(p_.positions.size());
+    t.rule = unset_rule(i);
+    for (int k = 0; k < 6; ++k) {
+      const bool use = i.uses >> k & 1, def = i.defs >> k & 1;
+      if (!(use || def) || tracked_[i.o[k]] < 0) continue;
+      (use ? t.uses : t.defs) |= static_cast<std::uint8_t>(1 << k);
+      t.registers[k] = tracked_[i.o[k]];
+    }
+    if (t.uses != 0 || t.defs != 0) p_.tracked.push_back(t);
+  }
+
+  const Function& fn_;
+  const SlotAssignment& slots_;
+  Program& p_;
+  std::span<const sim::IsaRow> rows_ = sim::isa_rows();
+  std::vector<int> tracked_;  // by value: its number among the tracked, -1
+  std::vector<bool> read_;    // by value
+};
+
+SlotInit slot_init(const Value& value, std::uint32_t offset) {
+  using Kind = Value::Kind;
+  SlotInit init;
+  init.kind = value.kind == Kind::kBits        ? SlotInit::Kind::kBits
+              : value.kind == Kind::kParameter ? SlotInit::Kind::kParameter
+              : value.kind == Kind::kSpecial   ? SlotInit::Kind::kSpecial
+              : value.kind == Kind::kShared    ? SlotInit::Kind::kShared
+                                               : SlotInit::Kind::kVariable;
+  init.cls = value.cls;
+  init.offset = offset;
+  init.bits = value.bits;
+  init.bytes = value.bytes;
+  init.index = value.index;
+  return init;
+}
+
 }  // namespace
 
 void Lowering::finish(Program& p) {
   for (IrBlock& b : f_.blocks) b.weights.loads_in_flight = loads_in_flight(b);
   const SlotAssignment slots = assign_slots(f_);
   const std::vector<int> meet = immediate_postdominators(f_.blocks);
-  const auto rows = sim::isa_rows();
-  std::vector<int> tracked(f_.values.size(), -1);
-  for (std::size_t v = 0; v < slots.unset.size(); ++v) {
-    if (!slots.unset[v]) continue;
-    tracked[v] = static_cast<int>(p.tracked_names.size());
-    p.tracked_names.push_back(v < fn_.registers.size() ? fn_.registers[v].name : "a predicate");
-  }
-  std::vector<bool> read(f_.values.size());
-  for (const IrBlock& block : f_.blocks)
-    for (const IrInst& i : block.insts)
-      for (int k = 0; k < 6; ++k)
-        if (i.uses >> k & 1) read[i.o[k]] = true;
-  const auto read_elements = [&](const IrInst& i) {
-    int last = i.count;
-    while (last > 1 && (i.defs >> (last - 1) & 1) && !read[i.o[last - 1]]) --last;
-    return static_cast<std::uint8_t>(last);
-  };
-  auto track = [&](const IrInst& i) {
-    TrackedInst t;
-    t.inst = static_cast<std::uint32_t>(p.positions.size());
-    t.rule = unset_rule(i);
-    for (int k = 0; k < 6; ++k) {
-      const bool use = i.uses >> k & 1, def = i.defs >> k & 1;
-      if (!(use || def) || tracked[i.o[k]] < 0) continue;
-      (use ? t.uses : t.defs) |= static_cast<std::uint8_t>(1 << k);
-      t.registers[k] = tracked[i.o[k]];
-    }
-    if (t.uses != 0 || t.defs != 0) p.tracked.push_back(t);
-  };
-  auto decode = [&](const IrInst& i) {
-    if (!p.tracked_names.empty()) track(i);
-    sim::Inst d{};
-    d.fn[0] = rows[i.row].full;
-    d.fn[1] = rows[i.row].masked;
-    for (int k = 0; k < 6; ++k) {
-      const bool is_value = (i.defs | i.uses) >> k & 1;
-      d.o[k] = is_value ? slots.offset[i.o[k]] : i.o[k];
-      SW_CHECK(!is_value || d.o[k] != kNone, "operand {} of {} has no slot", k, rows[i.row].spelling);
-    }
-    d.imm = i.imm;
-    d.id = static_cast<std::uint32_t>(p.positions.size());
-    d.count = i.count;
-    d.flags = i.flags;
-    d.aux = static_cast<std::uint16_t>(i.aux | (i.polls ? sim::kPolls : 0));
-    const Statement& s = fn_.body[std::min<std::size_t>(i.statement, fn_.body.size() - 1)];
-    p.positions.push_back({s.line, s.location});
-    p.rows.push_back(i.row);
-    p.read_elements.push_back(std::string_view(rows[i.row].spelling).starts_with("@ld.") ? read_elements(i)
-                                                                                         : i.count);
-    p.code.push_back(d);
-  };
+  Decoder decoder(fn_, f_, slots, p);
   const int branch_if = sim::find_row("@bra_if"), async_wait = sim::find_row("@async.wait");
   for (int b = 0; b < static_cast<int>(f_.blocks.size()); ++b) {
     const IrBlock& block = f_.blocks[static_cast<std::size_t>(b)];
@@ -103,9 +137,9 @@ void Lowering::finish(Program& p) {
     enter.imm = b;
     enter.o[0] = std::max(block.weights.instructions, 1u);
     enter.statement = block.insts.empty() ? 0 : block.insts.front().statement;
-    decode(enter);
+    decoder.decode(enter);
     for (const IrInst& i : block.insts) {
-      decode(i);
+      decoder.decode(i);
       if (i.row == branch_if)
         p.code.back().o[2] = static_cast<std::uint32_t>(meet[static_cast<std::size_t>(b)]);
       if (i.row == async_wait) p.code.back().o[0] = static_cast<std::uint32_t>(b);
@@ -114,23 +148,11 @@ void Lowering::finish(Program& p) {
   IrInst resume;
   resume.row = static_cast<std::uint16_t>(sim::find_row("@resume"));
   p.resume_inst = static_cast<std::int32_t>(p.code.size());
-  decode(resume);
+  decoder.decode(resume);
 
   for (std::size_t v = 0; v < f_.values.size(); ++v) {
-    const Value& value = f_.values[v];
-    if (value.kind == Value::Kind::kRegister || slots.offset[v] == kNone) continue;
-    SlotInit init;
-    init.kind = value.kind == Value::Kind::kBits        ? SlotInit::Kind::kBits
-                : value.kind == Value::Kind::kParameter ? SlotInit::Kind::kParameter
-                : value.kind == Value::Kind::kSpecial   ? SlotInit::Kind::kSpecial
-                : value.kind == Value::Kind::kShared    ? SlotInit::Kind::kShared
-                                                        : SlotInit::Kind::kVariable;
-    init.cls = value.cls;
-    init.offset = slots.offset[v];
-    init.bits = value.bits;
-    init.bytes = value.bytes;
-    init.index = value.index;
-    p.inits.push_back(init);
+    if (f_.values[v].kind == Value::Kind::kRegister || slots.offset[v] == kNone) continue;
+    p.inits.push_back(slot_init(f_.values[v], slots.offset[v]));
   }
   p.register_bytes = slots.register_bytes;
   p.info.virtual_registers = static_cast<int>(fn_.registers.size());

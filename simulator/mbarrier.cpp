@@ -193,6 +193,33 @@ void arrive_after_copies(Strand& s, const Inst* i, std::uint64_t offset, int w, 
   arrive(s, i, {*s.block, find_mbarrier(s, i, {s.block, offset}, w, l)}, 1, false, w, l);
 }
 
+namespace {
+
+/// What a lane does to an mbarrier at `offset` of its block's shared memory, waits and init left out.
+void change(Strand& s, const Inst* i, const Target& t, std::uint64_t offset, std::uint32_t value, int w,
+            int l) {
+  const auto op = static_cast<MbarrierOp>(i->flags);
+  switch (op) {
+    case MbarrierOp::kInval:
+      if (t.owner.checks != nullptr) t.owner.checks->mbarrier_inval(offset);
+      std::erase_if(t.owner.mbarriers->live, [&](const Mbarrier& x) { return x.offset == offset; });
+      break;
+    case MbarrierOp::kExpectTx:
+      expect_tx(s, i, t, value, w, l);
+      break;
+    case MbarrierOp::kCompleteTx:
+      complete_tx(s, i, t.owner, t.m, value, w, l);
+      break;
+    default: {
+      const bool expects = i->aux & kMbarrierExpects;
+      if (expects) expect_tx(s, i, t, value, w, l);
+      arrive(s, i, t, expects ? 1 : value, op == MbarrierOp::kArriveDrop, w, l);
+    }
+  }
+}
+
+}  // namespace
+
 const Inst* run_mbarrier(Strand& s, const Inst* i) {
   const auto op = static_cast<MbarrierOp>(i->flags);
   const bool waits = op == MbarrierOp::kWait, returns = i->o[0] != ~0u;
@@ -237,23 +264,7 @@ const Inst* run_mbarrier(Strand& s, const Inst* i) {
         const std::uint64_t state = t.m.state();
         std::memcpy(s.regs + i->o[0] + static_cast<std::size_t>(w * 32 + l) * 8, &state, sizeof state);
       }
-      switch (op) {
-        case MbarrierOp::kInval:
-          if (t.owner.checks != nullptr) t.owner.checks->mbarrier_inval(at.offset);
-          std::erase_if(t.owner.mbarriers->live, [&](const Mbarrier& x) { return x.offset == at.offset; });
-          break;
-        case MbarrierOp::kExpectTx:
-          expect_tx(s, i, t, value, w, l);
-          break;
-        case MbarrierOp::kCompleteTx:
-          complete_tx(s, i, t.owner, t.m, value, w, l);
-          break;
-        default: {
-          const bool expects = i->aux & kMbarrierExpects;
-          if (expects) expect_tx(s, i, t, value, w, l);
-          arrive(s, i, t, expects ? 1 : value, op == MbarrierOp::kArriveDrop, w, l);
-        }
-      }
+      change(s, i, t, at.offset, value, w, l);
     }
     if (waits && s.mask[w] != 0) {
       std::uint32_t bits = 0;

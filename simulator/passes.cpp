@@ -202,17 +202,26 @@ TrackedInst::Rule unset_rule(const IrInst& i) {
   return Rule::kAll;
 }
 
-SlotAssignment assign_slots(const IrFunction& f) {
+namespace {
+
+/// From the first to the last position at which a value is set, used or live; none where end < begin.
+struct LiveInterval {
+  int begin = INT32_MAX, end = -1;
+  void cover(int p) {
+    begin = std::min(begin, p);
+    end = std::max(end, p);
+  }
+};
+
+struct Lives {
+  std::vector<LiveInterval> interval;  // of registers
+  std::vector<bool> constant_used;     // of what is no register
+  std::vector<bool> live_at_start;
+};
+
+Lives lives_of(const IrFunction& f) {
   const std::size_t n = f.values.size();
-  struct Interval {
-    int begin = INT32_MAX, end = -1;
-    void cover(int p) {
-      begin = std::min(begin, p);
-      end = std::max(end, p);
-    }
-  };
-  std::vector<Interval> interval(n);
-  std::vector<bool> constant_used(n);
+  Lives lives{std::vector<LiveInterval>(n), std::vector<bool>(n), std::vector<bool>(n)};
   std::vector<int> begin_of;  // by block, its first position
   int position = 0;
   for (const IrBlock& b : f.blocks) {
@@ -222,26 +231,34 @@ SlotAssignment assign_slots(const IrFunction& f) {
       for (int k = 0; k < 6; ++k) {
         if (i.uses >> k & 1) {
           if (f.values[i.o[k]].kind == Value::Kind::kRegister)
-            interval[i.o[k]].cover(position);
+            lives.interval[i.o[k]].cover(position);
           else
-            constant_used[i.o[k]] = true;
+            lives.constant_used[i.o[k]] = true;
         }
-        if (i.defs >> k & 1) interval[i.o[k]].cover(position + 1);
+        if (i.defs >> k & 1) lives.interval[i.o[k]].cover(position + 1);
       }
     }
     position += 2;
   }
   begin_of.push_back(position);
-  std::vector<bool> live_at_start(n);
   for_live(f, [&](std::uint32_t v, int b, bool at_end) {
-    interval[v].cover(at_end ? begin_of[b + 1] : begin_of[b]);
-    if (b == 0 && !at_end) live_at_start[v] = true;
+    lives.interval[v].cover(at_end ? begin_of[b + 1] : begin_of[b]);
+    if (b == 0 && !at_end) lives.live_at_start[v] = true;
   });
+  return lives;
+}
+
+}  // namespace
+
+SlotAssignment assign_slots(const IrFunction& f) {
+  const std::size_t n = f.values.size();
+  Lives lives = lives_of(f);
+  const std::vector<LiveInterval>& interval = lives.interval;
 
   // Linear scan over the intervals, one pool a register class. 16-bit registers live in 32-bit slots.
   SlotAssignment result;
-  add_late_elements(f, live_at_start);
-  result.unset = possibly_unset(f, std::move(live_at_start));
+  add_late_elements(f, lives.live_at_start);
+  result.unset = possibly_unset(f, std::move(lives.live_at_start));
   result.offset.assign(n, kNone);
   std::vector<std::uint32_t> order;
   for (std::uint32_t v = 0; v < n; ++v) {
@@ -275,7 +292,7 @@ SlotAssignment assign_slots(const IrFunction& f) {
     result.pressure = std::max(result.pressure, pressure);
   }
   for (std::uint32_t v = 0; v < n; ++v) {
-    if (f.values[v].kind == Value::Kind::kRegister || !constant_used[v]) continue;
+    if (f.values[v].kind == Value::Kind::kRegister || !lives.constant_used[v]) continue;
     slot[v] = used[pool(v)]++;
     order.push_back(v);
   }
