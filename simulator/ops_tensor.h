@@ -80,6 +80,26 @@ SW_INLINE void accumulator_place(int l, int index, int* row, int* column) {
   *column = l % 4 * 2 + index % 2;
 }
 
+/// Element `index` of a lane's part of D, at `p`: halves share their register.
+template <class T>
+SW_INLINE void store_accumulator(std::byte* p, const MatrixShape& shape, int index, T v) {
+  using E = MatrixElement;
+  if (shape.d == E::kF64) {
+    store<f64>(p, f64(v));
+  } else if (shape.d == E::kF32) {
+    store<f32>(p, f32(v));
+  } else if (shape.d == E::kS32) {
+    const i64 sum = i64(v);
+    store<i32>(p, !shape.saturate       ? i32(sum)
+                  : sum > 2147483647    ? 2147483647
+                  : sum < -2147483648LL ? i32(0x80000000)
+                                        : i32(sum));
+  } else {
+    const u32 half = round_to_half(f64(v)), shift = 16 * (index % 2);
+    store<u32>(p, (load<u32>(p) & ~(0xffffu << shift)) | half << shift);
+  }
+}
+
 template <class T>
 void mma_tile(Strand& s, const Inst* i, int w, const MatrixShape& shape) {
   using E = MatrixElement;
@@ -147,22 +167,7 @@ void mma_tile(Strand& s, const Inst* i, int w, const MatrixShape& shape) {
     for (int l = 0; l < 32; ++l) {
       int row, column;
       accumulator_place(l, index, &row, &column);
-      const T v = t.c[row][column];
-      std::byte* p = slot_of(shape.d, 0, index, l);
-      if (shape.d == E::kF64) {
-        store<f64>(p, f64(v));
-      } else if (shape.d == E::kF32) {
-        store<f32>(p, f32(v));
-      } else if (shape.d == E::kS32) {
-        const i64 sum = i64(v);
-        store<i32>(p, !shape.saturate       ? i32(sum)
-                      : sum > 2147483647    ? 2147483647
-                      : sum < -2147483648LL ? i32(0x80000000)
-                                            : i32(sum));
-      } else {
-        const u32 half = round_to_half(f64(v)), shift = 16 * (index % 2);
-        store<u32>(p, (load<u32>(p) & ~(0xffffu << shift)) | half << shift);
-      }
+      store_accumulator(slot_of(shape.d, 0, index, l), shape, index, t.c[row][column]);
     }
   }
 }

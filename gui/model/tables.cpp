@@ -54,33 +54,8 @@ bool same_kernels(const PlannedModel& planned, const TrialResult& run) {
          run.executable.plan.kernels.size() == planned.plan->kernels.size();
 }
 
-}  // namespace
-
-QString counted(long long count, const QString& what) {
-  return grouped(count) + ' ' + what + (count == 1 ? "" : what.endsWith('x') ? "es" : "s");
-}
-QString us(double microseconds) { return QString::number(microseconds, 'f', 2) + tables_tr(" µs"); }
-QString grouped(long long value) { return q(with_commas(value)); }
-QString bytes_text(double bytes) { return q(human_bytes(bytes)); }
-
-void fill_kernels(RecordModel& model, const PlannedModel& planned, const TrialResult* run) {
-  struct Time {
-    double us = 0;
-    QString method;
-  };
-  std::vector<Time> times;
-  double total = 0, longest = 0;
-  const bool executed =
-      run && same_kernels(planned, *run) && run->run.steps.size() == planned.plan->steps.size();
-  for (std::size_t s = 0; s < planned.steps.size(); ++s) {
-    Time time{planned.steps[s].predicted_us, tables_tr("modelled")};
-    if (executed && planned.steps[s].body < 0)
-      time = {run->run.steps[s].time_us, q(name(run->run.steps[s].method))};
-    if (planned.steps[s].body < 0) total += time.us;
-    longest = std::max(longest, time.us * planned.steps[s].runs);
-    times.push_back(time);
-  }
-  std::vector<Column> columns = {
+std::vector<Column> kernel_columns() {
+  return {
       {tables_tr("Kernel"),
        tables_tr("A kernel of the plan, or a call of a library (dot, convolution), a copy, a memset")},
       {tables_tr("Name"),
@@ -112,6 +87,34 @@ void fill_kernels(RecordModel& model, const PlannedModel& planned, const TrialRe
        tables_tr("Bound on the registers of a thread (assume-relax-apply); none: the compiler's choice"),
        true},
   };
+}
+
+}  // namespace
+
+QString counted(long long count, const QString& what) {
+  return grouped(count) + ' ' + what + (count == 1 ? "" : what.endsWith('x') ? "es" : "s");
+}
+QString us(double microseconds) { return QString::number(microseconds, 'f', 2) + tables_tr(" µs"); }
+QString grouped(long long value) { return q(with_commas(value)); }
+QString bytes_text(double bytes) { return q(human_bytes(bytes)); }
+
+void fill_kernels(RecordModel& model, const PlannedModel& planned, const TrialResult* run) {
+  struct Time {
+    double us = 0;
+    QString method;
+  };
+  std::vector<Time> times;
+  double total = 0, longest = 0;
+  const bool executed =
+      run && same_kernels(planned, *run) && run->run.steps.size() == planned.plan->steps.size();
+  for (std::size_t s = 0; s < planned.steps.size(); ++s) {
+    Time time{planned.steps[s].predicted_us, tables_tr("modelled")};
+    if (executed && planned.steps[s].body < 0)
+      time = {run->run.steps[s].time_us, q(name(run->run.steps[s].method))};
+    if (planned.steps[s].body < 0) total += time.us;
+    longest = std::max(longest, time.us * planned.steps[s].runs);
+    times.push_back(time);
+  }
   auto cell = [rows = planned.steps, times, total, longest](int r, int c, int role) -> QVariant {
     const StepRow& row = rows[static_cast<std::size_t>(r)];
     const Time& time = times[static_cast<std::size_t>(r)];
@@ -160,7 +163,7 @@ void fill_kernels(RecordModel& model, const PlannedModel& planned, const TrialRe
         return {};
     }
   };
-  model.reset(std::move(columns), static_cast<int>(planned.steps.size()), std::move(cell));
+  model.reset(kernel_columns(), static_cast<int>(planned.steps.size()), std::move(cell));
 }
 
 void fill_decisions(RecordModel& model, const PlannedModel& planned) {

@@ -76,6 +76,14 @@ RunPanel::RunPanel(Session& session, QWidget* parent) : QWidget(parent), session
     session_.jobs().cancel(Jobs::kRun);
     say(tr("Cancelled."));
   });
+  follow_jobs();
+  connect(&session_, &Session::result_changed, this, &RunPanel::show_result);
+  connect(overlay_, &QComboBox::activated, this,
+          [this] { emit overlay_chosen(overlay_->currentData().toString()); });
+  show_result();
+}
+
+void RunPanel::follow_jobs() {
   connect(&session_.jobs(), &Jobs::started, this, [this](int lane) {
     if (lane != Jobs::kRun) return;
     progress_->setValue(0);
@@ -98,10 +106,6 @@ RunPanel::RunPanel(Session& session, QWidget* parent) : QWidget(parent), session
     if (lane != Jobs::kRun) return;
     say(problem.text());
   });
-  connect(&session_, &Session::result_changed, this, &RunPanel::show_result);
-  connect(overlay_, &QComboBox::activated, this,
-          [this] { emit overlay_chosen(overlay_->currentData().toString()); });
-  show_result();
 }
 
 void RunPanel::run() {

@@ -27,6 +27,7 @@ class RunPanel : public QWidget {
   void overlay_chosen(const QString& counter);
 
  private:
+  void follow_jobs();
   void show_result();
   void say(const QString& text);
 

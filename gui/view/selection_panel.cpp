@@ -313,11 +313,52 @@ QString SelectionPanel::op_html(const PlannedModel& planned, const Selection& s)
   return html;
 }
 
+QString SelectionPanel::placement_html(const OpPlacement& at) const {
+  const Theme& t = theme(palette());
+  QString html;
+  int step = -1;
+  for (const StepRow& r : session_.planned()->steps)
+    if (r.body == body() && r.id == at.kernel_id) step = r.step;
+  html += QString("<p>%1 <b>%2</b>, %3 in <a href='step:%4'>%5 %6</a>, level %7%8")
+              .arg(badge_html(at.scheme), as_html(name(at.scheme)), as_html(at.role))
+              .arg(step)
+              .arg(as_html(at.kernel_id), as_html(at.kernel_name))
+              .arg(at.level)
+              .arg(at.output ? tr(", an output") : QString());
+  if (at.in_phase) html += tr("; %1 in its own phase").arg(as_html(name(*at.in_phase)));
+  html += QString("<br><span style='color:%1'>%2</span>").arg(t.muted.name(), as_html(meaning(at.scheme)));
+  if (at.role != "dominant" && !at.dominant.empty()) html += tr("<br>follows ★ %1").arg(op_link(at.dominant));
+  if (!at.mapping.empty()) html += "<br>" + as_html(at.mapping);
+  html += "</p>";
+  return html;
+}
+
+QString SelectionPanel::trials_html() const {
+  const Theme& t = theme(palette());
+  QString html;
+  html += "<h4>" + tr("Alternatives, planned") + "</h4>";
+  if (trials_.empty()) html += tr("<p>This planner honours no override that would change it.</p>");
+  for (std::size_t i = 0; i < trials_.size(); ++i) {
+    const WhatIf& w = trials_[i];
+    const double delta = w.predicted_us - session_.planned()->plan->predicted_us;
+    html += "<p>" + as_html(to_text(w.edit));
+    if (w.admitted)
+      html += QString("<br><span style='color:%1'>%2 (%3%4)</span> <a href='apply:%5'>%6</a>")
+                  .arg((delta <= 0 ? t.better : t.worse).name(), us(w.predicted_us), delta >= 0 ? "+" : "−",
+                       us(std::abs(delta)))
+                  .arg(i)
+                  .arg(tr("apply"));
+    else
+      html += QString("<br><span style='color:%1'>✗ %2</span>").arg(t.worse.name(), as_html(w.why));
+    html += "</p>";
+  }
+  return html;
+}
+
 QString SelectionPanel::why_html() const {
   const Theme& t = theme(palette());
   if (!explanation_) return tr("<p style='color:%1'>Looking up why …</p>").arg(t.muted.name());
   const Explanation& e = *explanation_;
-  const PlannedPtr planned = session_.planned();
   QString html;
   const auto decision = [&](const Decision& d) {
     return QString("<span style='color:%1'>%2</span> <b>%3</b> %4")
@@ -329,41 +370,8 @@ QString SelectionPanel::why_html() const {
     html += "<h4>" +
             (e.placements.size() > 1 ? tr("Computed in %1 kernels").arg(e.placements.size()) : tr("Where")) +
             "</h4>";
-  for (const OpPlacement& at : e.placements) {
-    int step = -1;
-    for (const StepRow& r : planned->steps)
-      if (r.body == body() && r.id == at.kernel_id) step = r.step;
-    html += QString("<p>%1 <b>%2</b>, %3 in <a href='step:%4'>%5 %6</a>, level %7%8")
-                .arg(badge_html(at.scheme), as_html(name(at.scheme)), as_html(at.role))
-                .arg(step)
-                .arg(as_html(at.kernel_id), as_html(at.kernel_name))
-                .arg(at.level)
-                .arg(at.output ? tr(", an output") : QString());
-    if (at.in_phase) html += tr("; %1 in its own phase").arg(as_html(name(*at.in_phase)));
-    html += QString("<br><span style='color:%1'>%2</span>").arg(t.muted.name(), as_html(meaning(at.scheme)));
-    if (at.role != "dominant" && !at.dominant.empty())
-      html += tr("<br>follows ★ %1").arg(op_link(at.dominant));
-    if (!at.mapping.empty()) html += "<br>" + as_html(at.mapping);
-    html += "</p>";
-  }
-  if (tried_) {
-    html += "<h4>" + tr("Alternatives, planned") + "</h4>";
-    if (trials_.empty()) html += tr("<p>This planner honours no override that would change it.</p>");
-    for (std::size_t i = 0; i < trials_.size(); ++i) {
-      const WhatIf& w = trials_[i];
-      const double delta = w.predicted_us - planned->plan->predicted_us;
-      html += "<p>" + as_html(to_text(w.edit));
-      if (w.admitted)
-        html += QString("<br><span style='color:%1'>%2 (%3%4)</span> <a href='apply:%5'>%6</a>")
-                    .arg((delta <= 0 ? t.better : t.worse).name(), us(w.predicted_us), delta >= 0 ? "+" : "−",
-                         us(std::abs(delta)))
-                    .arg(i)
-                    .arg(tr("apply"));
-      else
-        html += QString("<br><span style='color:%1'>✗ %2</span>").arg(t.worse.name(), as_html(w.why));
-      html += "</p>";
-    }
-  }
+  for (const OpPlacement& at : e.placements) html += placement_html(at);
+  if (tried_) html += trials_html();
   if (!e.neighbours.empty()) html += "<h4>" + tr("Rejected alternatives") + "</h4>";
   for (const Neighbour& n : e.neighbours) {
     html += QString("<p>%1 %2: %3 → %4")

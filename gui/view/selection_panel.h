@@ -29,6 +29,8 @@ class SelectionPanel : public QWidget {
   QString step_html(const PlannedModel& planned, int step) const;
   QString group_html(const PlannedModel& planned, int step, int group) const;
   QString op_html(const PlannedModel& planned, const Selection& selection) const;
+  QString placement_html(const OpPlacement& at) const;
+  QString trials_html() const;
   QString why_html() const;
   QString badge_html(Scheme scheme) const;
   QString op_link(NodeId op) const;

@@ -60,6 +60,37 @@ WelcomePage::WelcomePage(QWidget* parent) : QWidget(parent) {
   line->setWordWrap(true);
   column->addWidget(line);
 
+  make_problem();
+  column->addWidget(problem_);
+
+  auto* row = new QHBoxLayout;
+  auto* browse_button = new QPushButton(tr("Open a model or plan …"));
+  browse_button->setObjectName("browse");
+  browse_button->setToolTip(tr("HLO text (.hlo, .txt), ONNX (.onnx), either also .gz, or a plan (.json)"));
+  connect(browse_button, &QPushButton::clicked, this, &WelcomePage::browse);
+  row->addWidget(browse_button);
+  row->addWidget(new QLabel(tr("or drop a file here: HLO text, ONNX, a saved plan, DOT")));
+  row->addStretch(1);
+  column->addLayout(row);
+  column->addSpacing(10);
+
+  column->addWidget(heading(tr("Sample models")));
+  column->addLayout(samples());
+
+  column->addSpacing(10);
+  column->addWidget(heading(tr("Recent")));
+  recent_ = new QVBoxLayout;
+  recent_->setSpacing(2);
+  column->addLayout(recent_);
+  auto* hint = new QLabel(tr("Ctrl+O opens · Ctrl+Shift+P lists every command · F1 explains the keys"));
+  hint->setForegroundRole(QPalette::PlaceholderText);
+  column->addSpacing(12);
+  column->addWidget(hint);
+  column->addStretch(1);
+  set_recent({});
+}
+
+void WelcomePage::make_problem() {
   problem_ = new QFrame;
   problem_->setObjectName("problem");
   static_cast<QFrame*>(problem_)->setFrameShape(QFrame::StyledPanel);
@@ -79,23 +110,11 @@ WelcomePage::WelcomePage(QWidget* parent) : QWidget(parent) {
   problem_layout->addWidget(problem_text_);
   problem_layout->addWidget(copy, 0, Qt::AlignLeft);
   problem_->hide();
-  column->addWidget(problem_);
+}
 
-  auto* row = new QHBoxLayout;
-  auto* browse_button = new QPushButton(tr("Open a model or plan …"));
-  browse_button->setObjectName("browse");
-  browse_button->setToolTip(tr("HLO text (.hlo, .txt), ONNX (.onnx), either also .gz, or a plan (.json)"));
-  connect(browse_button, &QPushButton::clicked, this, &WelcomePage::browse);
-  row->addWidget(browse_button);
-  row->addWidget(new QLabel(tr("or drop a file here: HLO text, ONNX, a saved plan, DOT")));
-  row->addStretch(1);
-  column->addLayout(row);
-  column->addSpacing(10);
-
-  column->addWidget(heading(tr("Sample models")));
+QGridLayout* WelcomePage::samples() {
   auto* grid = new QGridLayout;
   grid->setSpacing(8);
-  column->addLayout(grid);
   constexpr int kColumns = 3;
   int at = 0;
   const std::vector<Dataset> known = datasets();
@@ -121,18 +140,7 @@ WelcomePage::WelcomePage(QWidget* parent) : QWidget(parent) {
   for (int c = 0; c < kColumns; ++c) grid->setColumnStretch(c, 1);
   if (at == 0)
     grid->addWidget(new QLabel(tr("No sample models found: set STITCHWORK_DATASETS to their folder.")));
-
-  column->addSpacing(10);
-  column->addWidget(heading(tr("Recent")));
-  recent_ = new QVBoxLayout;
-  recent_->setSpacing(2);
-  column->addLayout(recent_);
-  auto* hint = new QLabel(tr("Ctrl+O opens · Ctrl+Shift+P lists every command · F1 explains the keys"));
-  hint->setForegroundRole(QPalette::PlaceholderText);
-  column->addSpacing(12);
-  column->addWidget(hint);
-  column->addStretch(1);
-  set_recent({});
+  return grid;
 }
 
 void WelcomePage::set_recent(const QStringList& files) {

@@ -4,6 +4,7 @@
 #include <QStringList>
 #include <QWidget>
 
+class QGridLayout;
 class QLabel;
 class QVBoxLayout;
 
@@ -22,6 +23,9 @@ class WelcomePage : public QWidget {
   void browse();
 
  private:
+  void make_problem();
+  QGridLayout* samples();
+
   QVBoxLayout* recent_;
   QWidget* problem_;
   QLabel* problem_title_;
