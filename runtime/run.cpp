@@ -18,6 +18,7 @@
 #include "core/base/format.h"
 #include "core/evaluate/evaluator.h"
 #include "core/index/window.h"
+#include "core/passes/moved.h"
 #include "core/passes/trip_count.h"
 #include "runtime/device_buffer.h"
 #include "runtime/simulator_backend.h"
@@ -544,7 +545,8 @@ void require_runnable(const Graph& graph) {
         throw Error(graph.source, node.line, 0,
                     fmt::format("{} cannot be executed: its values were left out of the file", what),
                     kLeftOutHint);
-      if (!node.shape.is_tuple && node.shape.dtype != DType::kToken && !is_executable(node.shape.dtype))
+      if (!node.shape.is_tuple && node.shape.dtype != DType::kToken && !is_executable(node.shape.dtype) &&
+          !is_moved(node))
         throw Error(graph.source, node.line, 0,
                     fmt::format("{} cannot be executed: values of type {} are not computed", what,
                                 name(node.shape.dtype)),
