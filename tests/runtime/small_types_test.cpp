@@ -1,16 +1,23 @@
 // Floats of 8 bits and integers of fewer in kernels, and factors of matrices beside them, under every
 // planner.
-#include "tests/codegen/planned.h"
+#include "tests/codegen/harness.h"
 
 namespace stitchwork {
 namespace TEST_FILE {
 
-using testing::expect_planned_correct;
 using testing::graph_of;
+
+/// Planners whose kernels differ most: an op each, inlined, stitched with values in memory and registers.
+void expect_correct_by_some(const Graph& graph) {
+  for (const char* planner : {"unfused", "xla", "astitch"}) {
+    SCOPED_TRACE(planner);
+    testing::expect_correct(graph, make_plan(graph, device("v100"), planner));
+  }
+}
 
 TEST(SmallTypes, QuantisedProductsAndTheirScalesAreRight) {
   SKIP_WITHOUT_COMPILER();
-  expect_planned_correct(graph_of(R"(
+  expect_correct_by_some(graph_of(R"(
     x = f32[12,40] parameter(0)
     w = f8e4m3fn[40,24] parameter(1)
     z = f32[] constant(0)
@@ -34,7 +41,7 @@ TEST(SmallTypes, QuantisedProductsAndTheirScalesAreRight) {
 
 TEST(SmallTypes, IntegersOfFourBitsAreRight) {
   SKIP_WITHOUT_COMPILER();
-  expect_planned_correct(graph_of(R"(
+  expect_correct_by_some(graph_of(R"(
     w = s4[16,32] parameter(0)
     s = f32[16] parameter(1)
     x = f32[16,32] parameter(2)
@@ -67,7 +74,7 @@ TEST(SmallTypes, FactorsAreLibraryCalls) {
     y = f32[9,2] triangular-solve(l, b), left_side=true, lower=true, transpose_a=NO_TRANSPOSE
     s = f32[9,2] triangular-solve(l, y), left_side=true, lower=true, transpose_a=TRANSPOSE
     ROOT r = f32[9,2] tanh(s))");
-  expect_planned_correct(graph);
+  expect_correct_by_some(graph);
   EXPECT_EQ(make_plan(graph, device("v100"), "astitch").counts.library_calls, 4);
 }
 
