@@ -85,7 +85,8 @@ TEST_F(FirstDay, ViewShowsASavedPlan) {
     const CommandResult said = run_command(words);
     EXPECT_EQ(said.exit_code, 0) << said.out;
     std::vector<std::string> names;
-    for (const auto& plan : nlohmann::json::parse(said.out)["plans"]) names.push_back(plan["planner"]);
+    const auto document = nlohmann::json::parse(said.out);
+    for (const auto& plan : document["plans"]) names.push_back(plan["planner"]);
     return names;
   };
   EXPECT_THAT(planners({"view", "--plan", path("plan.json")}), ::testing::ElementsAre("xla"));
