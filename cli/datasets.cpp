@@ -32,11 +32,17 @@ ordered_json to_json(const Dataset& d) {
 
 std::string framework(const Dataset& d) { return d.framework.empty() ? "by hand" : d.framework; }
 
+/// What the other columns of the list leave of 120.
+constexpr std::size_t kTitleWidth = 50;
+
 std::string list_text(const std::vector<Dataset>& rows) {
   Table table({"dataset", "class", "type", "from", ">ops", ">inputs", "what it is"});
-  for (const Dataset& d : rows)
+  for (const Dataset& d : rows) {
+    std::string title = d.title;  // `datasets NAME` has all of it
+    if (title.size() > kTitleWidth) title = title.substr(0, kTitleWidth - 3) + "...";
     table.add({d.name, d.kind, d.dtype, framework(d), with_commas(d.ops),
-               human_bytes(static_cast<double>(d.parameter_bytes)), d.title});
+               human_bytes(static_cast<double>(d.parameter_bytes)), std::move(title)});
+  }
   return table.text();
 }
 

@@ -136,7 +136,12 @@ ordered_json lines_json(const std::vector<sim::LineCounters>& lines) {
                     {"inst_executed", l.inst_executed},
                     {"thread_inst_executed", l.thread_inst_executed},
                     {"issue_slots", l.issue_slots},
-                    {"inst_ldst", l.inst_ldst}});
+                    {"inst_ldst", l.inst_ldst},
+                    {"gld_transactions", l.gld_transactions},
+                    {"gst_transactions", l.gst_transactions},
+                    {"l2_atomic_sectors", l.l2_atomic_sectors},
+                    {"shared_wavefronts", l.shared_wavefronts},
+                    {"shared_bank_conflicts", l.shared_bank_conflicts}});
     if (l.source_line == 0) continue;
     list.back()["source_file"] = l.source_file;
     list.back()["source_line"] = l.source_line;
@@ -156,8 +161,8 @@ std::string lines_text(const std::vector<sim::LineCounters>& lines, const std::s
   for (const sim::LineCounters& l : lines) all += static_cast<double>(l.issue_slots);
   const bool named = std::ranges::any_of(lines, [](const auto& l) { return l.source_line != 0; });
   const auto number = [](std::uint64_t n) { return with_commas(static_cast<long long>(n)); };
-  std::vector<std::string> heads = {">line",        ">inst_executed", ">thread_inst_executed",
-                                    ">issue_slots", ">% of them",     ">inst_ldst"};
+  std::vector<std::string> heads = {">line",    ">warp inst", ">thread inst", ">slots",
+                                    ">% slots", ">sectors",   ">conflicts"};
   if (named) heads.emplace_back("source");
   heads.emplace_back("PTX");
   Table table(heads);
@@ -168,7 +173,8 @@ std::string lines_text(const std::vector<sim::LineCounters>& lines, const std::s
         number(l.thread_inst_executed),
         number(l.issue_slots),
         fmt::format("{:.1f}", all > 0 ? 100 * static_cast<double>(l.issue_slots) / all : 0),
-        number(l.inst_ldst)};
+        l.inst_ldst == 0 ? "" : number(l.gld_transactions + l.gst_transactions + l.l2_atomic_sectors),
+        l.inst_ldst == 0 ? "" : number(l.shared_bank_conflicts)};
     if (named) row.push_back(l.source_line == 0 ? "" : fmt::format("{}:{}", l.source_file, l.source_line));
     std::string_view text = texts.at(static_cast<std::size_t>(l.line - 1));
     text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));

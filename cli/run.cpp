@@ -31,6 +31,10 @@ namespace stitchwork {
 namespace {
 
 std::string check_text(const CheckResult& check) {
+  if (check.ok && check.elements > 0 && check.nan == check.elements)
+    return fmt::format(
+        "check: says nothing: {} NaN in both; give inputs in the model's domain: --inputs DIR, or --seed N",
+        check.elements == 1 ? "the only element is" : fmt::format("all {} elements are", check.elements));
   std::string text = fmt::format("check: {} (max abs error {:.3g}, max rel error {:.3g})",
                                  check.ok ? "ok" : "FAILED", check.max_abs_error, check.max_rel_error);
   if (check.allowed > 0)
@@ -201,6 +205,10 @@ void run(Cli& cli, const RunArguments& a) {
     throw Error("--counters reads a GPU's: simulated runs count by themselves",
                 "leave it out, or use --backend cuda");
   const std::string db = a.db.empty() ? default_store_path() : a.db;
+  const std::filesystem::path folder = std::filesystem::path(db).parent_path();
+  std::error_code none;
+  if (!a.db.empty() && !folder.empty() && !std::filesystem::exists(folder, none))
+    cli.err << fmt::format("{} is a new folder\n", folder.string());
   Store store = Store::open(db);  // before the long work: an unwritable database is found at once
   TrialSpec spec;
   spec.planner = a.plan.planner;

@@ -4,8 +4,10 @@
 
 #include "cli/cli.h"
 #include "core/base/memory.h"
+#include "core/base/on_interrupt.h"
 
 int main(int argc, char** argv) {
+  stitchwork::exit_on_interrupt();
   const int code = stitchwork::run_cli(argc, argv, std::cout, std::cerr);
   std::cout.flush();
   std::fflush(nullptr);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/base/format.h"
 #include "occupancy_model/errors.h"
 #include "occupancy_model/hardware.h"
 #include "occupancy_model/occupancy.h"
@@ -24,9 +25,10 @@ constexpr int kMostRegisters = 255;
 /// What is wrong with a compiled kernel; ok if nothing is.
 Verdict fits(const Device& device, const KernelPlan& plan, const CompiledKernel& compiled) {
   if (compiled.spill_bytes.value_or(0) > 0)
-    return Verdict::no("compile.spills",
-                       fmt::format("{} bytes of registers spilled at {} registers a thread, {} blocks an SM",
-                                   *compiled.spill_bytes, compiled.registers, plan.launch.blocks_per_sm));
+    return Verdict::no(
+        "compile.spills",
+        fmt::format("{} bytes of registers spilled at {} registers a thread, {} an SM", *compiled.spill_bytes,
+                    compiled.registers, counted(plan.launch.blocks_per_sm, "block")));
   if (plan.launch.grid_barriers == 0 || compiled.registers == 0) return Verdict::yes();
   const Occupancy held = occupancy(device, plan.launch.block, compiled.registers, plan.launch.shared_bytes);
   const std::int64_t resident = std::int64_t{held.blocks_per_sm} * device.sms;

@@ -1,5 +1,6 @@
 #include "codegen/write.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -53,6 +54,27 @@ nlohmann::ordered_json argument_json(const Computation& computation, const Compi
   return json;
 }
 
+/// The kernels' files that an earlier launch.json in the folder names.
+std::vector<std::string> files_of_before(const fs::path& folder) {
+  std::vector<std::string> files;
+  std::error_code none;
+  const fs::path launch = folder / "launch.json";
+  if (!fs::exists(launch, none)) return files;
+  const auto document = nlohmann::json::parse(read_file(launch.string()), nullptr, false);
+  if (!document.is_object() || document.value("schema", "") != "stitchwork.launch/1") return files;
+  const auto add = [&](const nlohmann::json& names, const char* key) {
+    if (!names.is_object() || !names.contains(key) || !names[key].is_string()) return;
+    const std::string name = names[key];
+    if (fs::path(name).filename() == name) files.push_back(name);  // nothing outside the folder
+  };
+  for (const auto& kernel : document.value("kernels", nlohmann::json::array())) {
+    for (const char* key : {"cuda", "ptx", "cubin"}) add(kernel, key);
+    if (!kernel.is_object()) continue;
+    for (const auto& argument : kernel.value("arguments", nlohmann::json::array())) add(argument, "file");
+  }
+  return files;
+}
+
 }  // namespace
 
 std::vector<std::string> write_kernels(const Graph& model, const Executable& executable,
@@ -64,6 +86,7 @@ std::vector<std::string> write_kernels(const Graph& model, const Executable& exe
     throw Error(folder, 0, 0, fmt::format("cannot be created: {}", error.message()),
                 "name a writable folder");
 
+  const std::vector<std::string> before = files_of_before(folder);
   std::vector<std::string> files;
   nlohmann::ordered_json document;
   document["schema"] = "stitchwork.launch/1";
@@ -109,6 +132,8 @@ std::vector<std::string> write_kernels(const Graph& model, const Executable& exe
     document["kernels"].push_back(std::move(json));
   }
   write("launch.json", document.dump(2) + "\n");
+  for (const std::string& file : before)
+    if (std::ranges::find(files, file) == files.end()) fs::remove(fs::path(folder) / file, error);
   return files;
 }
 

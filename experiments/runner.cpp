@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,9 +16,11 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <tuple>
 
 #include "core/base/error.h"
+#include "core/base/on_interrupt.h"
 #include "experiments/results.h"
 #include "experiments/store.h"
 
@@ -30,32 +33,48 @@ double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-/// One runner a store: two would run the same trials. Freed by the system however the process ends. The file
-/// stays: where it were removed, one that waits for it and one that makes it anew would both hold "the" lock.
-/// A trial holds it with its runner, and outlives a runner that is killed by a moment: that moment is waited
+/// One runner a store: two would run the same trials. Freed by the system however the process ends. Who holds
+/// it removes the file: who gets a lock on a file that has no name any more has no lock, and asks again. A
+/// trial holds it with its runner, and outlives a runner that is killed by a moment: that moment is waited
 /// for.
 class Lock {
  public:
-  explicit Lock(const std::string& db) {
-    const std::string path = db + ".lock";
-    file_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (file_ < 0) throw Error(path, 0, 0, fmt::format("cannot be made: {}", std::strerror(errno)));
+  explicit Lock(const std::string& db) : path_(db + ".lock") {
     constexpr auto kMoment = std::chrono::seconds(1);
     const Clock::time_point until = Clock::now() + kMoment;
-    bool held = false;
-    while (!(held = ::flock(file_, LOCK_EX | LOCK_NB) == 0) && Clock::now() < until) ::poll(nullptr, 0, 10);
-    if (!held) {
-      ::close(file_);
+    while (!take() && Clock::now() < until) ::poll(nullptr, 0, 10);
+    if (file_ < 0)
       throw Error(db, 0, 0, "another experiment is recording into this store",
                   "wait for it, or give another file with --db and merge them");
-    }
+    on_interrupt_.emplace(path_);
   }
-  ~Lock() { ::close(file_); }
+  ~Lock() {
+    if (file_ < 0) return;
+    on_interrupt_.reset();  // from here on the name may be another runner's
+    ::unlink(path_.c_str());
+    ::close(file_);
+  }
   Lock(const Lock&) = delete;
   Lock& operator=(const Lock&) = delete;
 
  private:
+  bool take() {
+    const int file = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (file < 0) throw Error(path_, 0, 0, fmt::format("cannot be made: {}", std::strerror(errno)));
+    struct stat locked {
+    }, named{};
+    const bool held = ::flock(file, LOCK_EX | LOCK_NB) == 0 && ::fstat(file, &locked) == 0 &&
+                      ::stat(path_.c_str(), &named) == 0 && locked.st_ino == named.st_ino;
+    if (held)
+      file_ = file;
+    else
+      ::close(file);
+    return held;
+  }
+
+  std::string path_;
   int file_ = -1;
+  std::optional<RemovedOnInterrupt> on_interrupt_;
 };
 
 /// What a child process writes to a pipe, and how it ended.
@@ -223,6 +242,7 @@ class Runner {
     if (child == 0) {
       // A trial and what it starts do not outlive its runner: it is not run twice.
       ::setpgid(0, 0);
+      ::signal(SIGINT, SIG_DFL);  // the files are the runner's
       ::signal(SIGTERM, [](int) { ::kill(0, SIGKILL); });
       ::prctl(PR_SET_PDEATHSIG, SIGTERM);
       if (::getppid() != runner) ::_exit(70);
@@ -237,6 +257,7 @@ class Runner {
     }
     ::setpgid(child, child);  // likewise, whichever is first
     ::close(ends[1]);
+    const EndedOnInterrupt ended(child);
     const auto limit =
         std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(spec_.timeout_s));
     const auto [status, late, text] = wait_for(child, ends[0], begin + limit);

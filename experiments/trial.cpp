@@ -18,6 +18,7 @@
 #include "core/base/memory.h"
 #include "core/hlo/hlo_text.h"
 #include "core/hlo/npy.h"
+#include "core/passes/moved.h"
 #include "experiments/launch_json.h"
 #include "experiments/memory_need.h"
 #include "occupancy_model/hardware.h"
@@ -56,6 +57,9 @@ std::string input_path(const std::string& folder, const Node& parameter) {
 Literal read_input(const std::string& folder, const Node& parameter) {
   const std::string path = input_path(folder, parameter);
   Literal literal = read_npy(path);
+  // NumPy has no floats of 8 bits and no smaller integers: their bytes, a value each.
+  const Shape raw = Shape::array(DType::kU8, parameter.shape.dims);
+  if (is_moved(parameter) && literal.shape.compatible(raw)) literal.shape.dtype = parameter.shape.dtype;
   if (!literal.shape.compatible(parameter.shape))
     throw Error(path, 0, 0,
                 fmt::format("is {}, parameter {} is {}", to_text(literal.shape), parameter.name,

@@ -75,6 +75,42 @@ def capture_torch(module, *args, out, **kwargs):
     return path
 
 
+def convert_stablehlo(file, out):
+    """Writes a StableHLO module, as text or bytecode (.mlir, .mlirbc), as HLO text, by the converter in jaxlib.
+
+    file    what jax.export, torch_xla or a compiler's dump wrote
+    out     the file: .hlo or .txt, or either with .gz behind it
+    Returns the path. Raises CaptureError.
+    """
+    path = _path(out, (".hlo", ".txt"))
+    try:
+        module = pathlib.Path(file).read_bytes()
+    except OSError as error:
+        raise CaptureError(f"{file}: cannot be read: {error.strerror}") from error
+    _framework("jax")
+    from jax._src.lib import xla_client
+
+    converter = getattr(xla_client, "_xla", None) or xla_client._jax
+    try:
+        text = _text_of_bytecode(module) if module.startswith(b"ML\xefR") else module.decode()
+        computation = converter.mlir.mlir_module_to_xla_computation(text, use_tuple_args=False, return_tuple=False)
+        _write(path, computation.as_hlo_text(print_large_constants=True).encode())
+    except CaptureError:
+        raise
+    except Exception as error:
+        raise CaptureError(f"{file}: jaxlib cannot convert it: {_first_line(error)}") from error
+    return path
+
+
+def _text_of_bytecode(module):
+    """Of a portable artifact, which is of a version of StableHLO, the text in jaxlib's."""
+    from jax._src.interpreters import mlir
+    from jaxlib.mlir.dialects import stablehlo
+
+    with mlir.make_ir_context() as context:
+        return str(stablehlo.deserialize_portable_artifact(context, module))
+
+
 def _path(out, endings, compressed=True):
     path = pathlib.Path(out)
     allowed = [*endings, *(ending + ".gz" for ending in endings if compressed)]

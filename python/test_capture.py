@@ -14,7 +14,7 @@ import unittest
 import unittest.mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from stitchwork_capture import CaptureError, capture_jax, capture_torch
+from stitchwork_capture import CaptureError, capture_jax, capture_torch, convert_stablehlo
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
@@ -59,6 +59,27 @@ class Folder(unittest.TestCase):
 
 @unittest.skipIf(missing("jax"), "JAX is not installed")
 class Jax(Folder):
+    def test_stablehlo_as_text_and_as_bytecode_is_what_was_lowered(self):
+        import jax.export
+        import jax.numpy as jnp
+
+        function = jax.jit(lambda x: jnp.tanh(x @ x.T).sum(axis=0))
+        shape = jax.ShapeDtypeStruct((4, 3), jnp.float32)
+        (self.folder / "text.mlir").write_text(function.lower(shape).as_text())
+        (self.folder / "bytes.mlirbc").write_bytes(jax.export.export(function)(shape).mlir_module_serialized)
+        for module in ("text.mlir", "bytes.mlirbc"):
+            path = convert_stablehlo(self.folder / module, self.folder / (module + ".hlo"))
+            text = path.read_text()
+            for op in ("dot(", "tanh(", "reduce("):
+                self.assertIn(op, text)
+            self.check(path, ["tanh"])
+        (self.folder / "wrong.mlir").write_text("module { nonsense }")
+        with self.assertRaisesRegex(CaptureError, "^[^\n]*wrong.mlir: jaxlib cannot convert it: [^\n]*$"):
+            convert_stablehlo(self.folder / "wrong.mlir", self.folder / "wrong.hlo")
+        with self.assertRaisesRegex(CaptureError, "absent.mlir: cannot be read"):
+            convert_stablehlo(self.folder / "absent.mlir", self.folder / "wrong.hlo")
+        self.assertFalse((self.folder / "wrong.hlo").exists())
+
     def test_a_function_is_captured(self):
         import jax
         import jax.numpy as jnp

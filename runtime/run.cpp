@@ -17,7 +17,9 @@
 #include "core/base/error.h"
 #include "core/base/format.h"
 #include "core/evaluate/evaluator.h"
+#include "core/evaluate/lapack_call.h"
 #include "core/index/window.h"
+#include "core/passes/moved.h"
 #include "core/passes/trip_count.h"
 #include "runtime/device_buffer.h"
 #include "runtime/simulator_backend.h"
@@ -538,13 +540,20 @@ void require_runnable(const Graph& graph) {
       if (node.op == Op::kCustomCall && !custom_call_target(node).empty())
         what = fmt::format("{} (custom-call of {})", node.name, custom_call_target(node));
       const char* hint = "it can be planned and explained; remove it or replace it to run the model";
-      if (def(node.op).execution == Execution::kOpaque)
+      const bool complex = !node.shape.is_tuple &&
+                           (node.shape.dtype == DType::kC64 || node.shape.dtype == DType::kC128);
+      if (complex || node.op == Op::kFft)
+        hint =
+            "it can be planned and explained; to run the model write real and imaginary parts as arrays of "
+            "their own, a DFT as products with cosines and sines";
+      if (def(node.op).execution == Execution::kOpaque && !is_lapack_call(node))
         throw Error(graph.source, node.line, 0, what + " cannot be executed", hint);
       if (node.op == Op::kConstant && node.attrs.literal == nullptr)
         throw Error(graph.source, node.line, 0,
                     fmt::format("{} cannot be executed: its values were left out of the file", what),
                     kLeftOutHint);
-      if (!node.shape.is_tuple && node.shape.dtype != DType::kToken && !is_executable(node.shape.dtype))
+      if (!node.shape.is_tuple && node.shape.dtype != DType::kToken && !is_executable(node.shape.dtype) &&
+          !is_moved(node))
         throw Error(graph.source, node.line, 0,
                     fmt::format("{} cannot be executed: values of type {} are not computed", what,
                                 name(node.shape.dtype)),

@@ -24,7 +24,30 @@ std::uint32_t lanes_of_warp(std::uint32_t threads, std::uint32_t warp) {
 }  // namespace
 
 Worker::Worker(const LaunchContext& context)
-    : bb_counts(context.program->weights.size()), caches(context.program->positions.size()) {}
+    : bb_counts(context.program->weights.size()),
+      caches(context.program->positions.size()),
+      memory(context.lines ? context.program->positions.size() : 0) {}
+
+void MemoryCounts::add(const MemoryCounts& other, std::uint64_t times) {
+  gld_transactions += times * other.gld_transactions;
+  gst_transactions += times * other.gst_transactions;
+  atomic_sectors += times * other.atomic_sectors;
+  shared_wavefronts += times * other.shared_wavefronts;
+  shared_conflicts += times * other.shared_conflicts;
+}
+
+void add(std::vector<MemoryCounts>& a, const std::vector<MemoryCounts>& b, std::uint64_t times) {
+  a.resize(std::max(a.size(), b.size()));
+  for (std::size_t i = 0; i < b.size(); ++i) a[i].add(b[i], times);
+}
+
+MemoryCounts memory_counts(const HotCounters& hot) {
+  return {.gld_transactions = hot.gld_transactions,
+          .gst_transactions = hot.gst_transactions,
+          .atomic_sectors = hot.atomic_sectors,
+          .shared_wavefronts = hot.shared_wavefronts,
+          .shared_conflicts = hot.shared_conflicts};
+}
 
 void add(HotCounters& a, const HotCounters& b, std::uint64_t times) {
   a.gld_requests += times * b.gld_requests;
@@ -151,6 +174,7 @@ ThreadWork Block::take_work() {
   work.cluster_barriers = d(hot_.cluster_barriers);
   work.bulk_round_trips = d(hot_.bulk_trips) / kBulkTripParts;
   add(worker_->hot, hot_);
+  if (context_.lines) taken_.add(memory_counts(hot_));
   hot_ = {};
   return work;
 }
@@ -235,6 +259,28 @@ void Block::start(std::uint64_t position) {
   }
 }
 
+void Block::execute(Strand& s) {
+  const Inst* i = s.resume;
+  while (i != nullptr) i = i->fn[s.masked](s, i);
+}
+
+void Block::execute_by_line(Strand& s) {
+  // An instruction may hand over what was counted, and begin at zero (take_work).
+  const auto counted = [this] {
+    MemoryCounts all = taken_;
+    all.add(memory_counts(hot_));
+    return all;
+  };
+  constexpr auto kMinus = static_cast<std::uint64_t>(-1);
+  const Inst* i = s.resume;
+  while (i != nullptr) {
+    MemoryCounts& own = worker_->memory[i->id];
+    own.add(counted(), kMinus);
+    i = i->fn[s.masked](s, i);
+    own.add(counted());
+  }
+}
+
 Block::Progress Block::step() {
   for (bool again = true; again;) {
     again = false;
@@ -253,8 +299,7 @@ Block::Progress Block::step() {
     for (std::size_t k = 0; k < strands.size(); ++k) {
       Strand& s = strands[k];
       if (s.state == StrandState::kRunnable) {
-        const Inst* i = s.resume;
-        while (i != nullptr) i = i->fn[s.masked](s, i);
+        context_.lines ? execute_by_line(s) : execute(s);
         if (several) note_log_ends();
         again |= s.state == StrandState::kRunnable;
       }

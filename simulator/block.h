@@ -46,6 +46,7 @@ struct LaunchContext {
   std::uint64_t max_warp_instructions = 0;
   const std::function<void(const Progress&)>* progress = nullptr;
   bool warm_l2 = false;  ///< what is in L2 is of earlier launches
+  bool lines = false;    ///< what each instruction does to memory is counted apart
 };
 
 /// The code that blocks run.
@@ -57,12 +58,23 @@ struct FindingError {
   std::uint64_t block_index = 0;
 };
 
+/// What an instruction did to memory: the counters of that name, of its executions alone.
+struct MemoryCounts {
+  std::uint64_t gld_transactions = 0, gst_transactions = 0, atomic_sectors = 0;
+  std::uint64_t shared_wavefronts = 0, shared_conflicts = 0;
+  /// += times * other; all wraps.
+  void add(const MemoryCounts& other, std::uint64_t times = 1);
+};
+void add(std::vector<MemoryCounts>& a, const std::vector<MemoryCounts>& b, std::uint64_t times = 1);
+MemoryCounts memory_counts(const HotCounters& hot);
+
 /// What one host thread counts and caches.
 struct Worker {
   explicit Worker(const LaunchContext& context);
   std::vector<BasicBlockCount> bb_counts;
   std::vector<AddressCache> caches;
   HotCounters hot;
+  std::vector<MemoryCounts> memory;  ///< by Inst::id, where asked for; else empty
   UpdateTally updates;
 };
 /// a += times * b; times may be negative: all wraps.
@@ -118,6 +130,10 @@ class Block : public BlockRun {
  private:
   std::optional<std::uint32_t> special_of_thread(ptx::Special which, std::uint32_t t) const;
   std::uint32_t special_of_launch(ptx::Special which) const;
+  /// To the next instruction that is not the strand's to execute now.
+  void execute(Strand& s);
+  /// The same, and what each instruction does to memory is its own.
+  void execute_by_line(Strand& s);
   void fill_slots();
   void fill_block_slots();
   Strand& add_strand(int gang, int first_warp, int last_warp);
@@ -134,6 +150,7 @@ class Block : public BlockRun {
   Worker* worker_ = nullptr;
   std::vector<BasicBlockCount> counts_;
   HotCounters hot_;
+  MemoryCounts taken_;  ///< of what take_work took, where lines are asked for
   RegisterFile registers_;
   std::vector<std::byte> shared_storage_, local_storage_;
   std::vector<std::uint64_t> l1_lines_;

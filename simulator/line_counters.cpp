@@ -27,6 +27,17 @@ std::vector<LineCounters> line_counters(const LaunchContext& context, const Sche
       line.source_line = at.line;
     }
   }
+  for (std::size_t id = 0; id < result.memory.size(); ++id) {
+    const MemoryCounts& did = result.memory[id];
+    const auto found = lines.find(context.program->positions[id].line);
+    if (found == lines.end()) continue;  // never executed
+    LineCounters& line = found->second;
+    line.gld_transactions += did.gld_transactions;
+    line.gst_transactions += did.gst_transactions;
+    line.l2_atomic_sectors += did.atomic_sectors;
+    line.shared_wavefronts += did.shared_wavefronts;
+    line.shared_bank_conflicts += did.shared_conflicts;
+  }
   std::vector<LineCounters> ascending;
   for (auto& [at, line] : lines) ascending.push_back(std::move(line));
   return ascending;

@@ -57,6 +57,7 @@ LaunchContext prepare(const ptx::Module& module, const Launch& launch, DeviceMem
   c.device = &device;
   c.memory = &memory;
   c.warm_l2 = options.cache == CacheMode::kWarm;
+  c.lines = options.lines;
   c.max_warp_instructions =
       options.max_warp_instructions ? options.max_warp_instructions : kDefaultLivelockBound;
   const ptx::KernelInfo& k = c.program->info;

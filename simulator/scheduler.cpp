@@ -317,6 +317,7 @@ class Schedule {
   struct Totals {
     std::vector<BasicBlockCount> bb_counts;
     HotCounters hot;
+    std::vector<MemoryCounts> memory;
     L2Counters l2;
   };
   Totals totals() const {
@@ -324,6 +325,7 @@ class Schedule {
     for (const Worker& w : workers_) {
       add(t.bb_counts, w.bb_counts);
       add(t.hot, w.hot);
+      add(t.memory, w.memory);
     }
     for (const L2Counters& c : l2_counters_) t.l2 += c;
     return t;
@@ -359,6 +361,8 @@ class Schedule {
         add(result_.bb_counts, before.bb_counts, 1 - times);
         add(result_.hot, after.hot, times - 1);
         add(result_.hot, before.hot, 1 - times);
+        add(result_.memory, after.memory, times - 1);
+        add(result_.memory, before.memory, 1 - times);
         result_.l2.add(after.l2, static_cast<std::int64_t>(times) - 1);
         result_.l2.add(before.l2, 1 - static_cast<std::int64_t>(times));
         wave = full - 2;  // on with the last full one
@@ -404,6 +408,7 @@ class Schedule {
     const Totals t = totals();
     add(result_.bb_counts, t.bb_counts);
     add(result_.hot, t.hot);
+    add(result_.memory, t.memory);
     result_.l2 += t.l2;
     // Of a sample the full waves say how many more there are than were run.
     double sampled = 0;

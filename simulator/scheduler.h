@@ -11,6 +11,7 @@ namespace stitchwork::sim {
 struct ScheduleResult {
   std::vector<BasicBlockCount> bb_counts;
   HotCounters hot;
+  std::vector<MemoryCounts> memory;  ///< by Inst::id, where lines are asked for
   L2Counters l2;
   std::uint64_t grid_barriers = 0;
   std::uint64_t same_address_atomics = 0;  ///< Counters::same_address_atomics

@@ -227,6 +227,9 @@ struct LineCounters {
   std::string source_file;  ///< that the line is of, by its line information (.loc); "" without
   int source_line = 0;
   std::uint64_t inst_executed = 0, thread_inst_executed = 0, issue_slots = 0, inst_ldst = 0;
+  // As Counters has them.
+  std::uint64_t gld_transactions = 0, gst_transactions = 0, l2_atomic_sectors = 0;
+  std::uint64_t shared_wavefronts = 0, shared_bank_conflicts = 0;
 };
 
 struct LaunchResult {

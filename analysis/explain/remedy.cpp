@@ -183,6 +183,7 @@ constexpr Remedy kRemedies[] = {
     {"auto.stitched", kFaster},
     {"auto.cut", kFaster},
     {"auto.apart", kFaster},
+    {"auto.inlined", kFaster},
     {"auto.xla", kFaster},
     {"override.forbid_merge", "the override that forbids it would have to go"},
     {"override.launch", "the overrides would have to ask for one launch"},

@@ -8,6 +8,8 @@
 
 #include "analysis/judge/cost.h"
 #include "analysis/plan/assemble.h"
+#include "analysis/plan/inlined_kernel.h"
+#include "analysis/plan/plain_mapping.h"
 #include "core/base/format.h"
 #include "core/hlo/hlo_text.h"
 #include "occupancy_model/errors.h"
@@ -78,6 +80,30 @@ void add_xla(const Stitched& s, Form& form) {
   form.kernels = *s.xla;
 }
 
+/// One loop over the only value that is stored, which computes all it needs where it needs it: no barrier, no
+/// scratch, some ops several times. Reductions would be made again by every element.
+void add_inlined(const Stitched& s, Form& form) {
+  const Computation& computation = s.nodes->graph->entry_computation();
+  if (s.op.outputs.size() != 1) return;
+  const NodeId root = s.op.outputs.front();
+  const bool maps = std::ranges::all_of(s.kernel->ops, [&](NodeId id) {
+    switch (def(computation.node(id).op).cls) {
+      case OpClass::kReduce:
+      case OpClass::kWindow:
+      case OpClass::kScatter:
+      case OpClass::kLinear:
+        return false;
+      default:
+        return computation.node(id).op != Op::kCopy;
+    }
+  });
+  if (!maps) return;
+  KernelPlan kernel = inlined_kernel(computation, s.kernel->ops, {root}, root,
+                                     natural_mapping(computation, computation.node(root)));
+  kernel.outputs = materialised(kernel);
+  form.kernels.push_back(std::move(kernel));
+}
+
 bool splits_rows(const KernelPlan& kernel) {
   return std::any_of(kernel.groups.begin(), kernel.groups.end(),
                      [](const Group& group) { return segments(group.mapping) > 1; });
@@ -115,6 +141,9 @@ std::string name(const Recipe& recipe) {
     case Recipe::Cut::kPhases:
       text = fmt::format("cut behind phase {}", fmt::join(recipe.after, " and "));
       break;
+    case Recipe::Cut::kInlined:
+      text = "one loop";
+      break;
     case Recipe::Cut::kXla:
       text = "XLA's fusions";
       break;
@@ -143,6 +172,10 @@ Form make_form(const Stitched& s, const Recipe& recipe) {
     case Recipe::Cut::kPhases:
       form.rule = "auto.cut";
       add_cut(s, recipe, form);
+      break;
+    case Recipe::Cut::kInlined:
+      form.rule = "auto.inlined";
+      add_inlined(s, form);
       break;
     case Recipe::Cut::kXla:
       form.rule = "auto.xla";
@@ -187,6 +220,7 @@ Recipe choose_recipe(const Stitched& s, astitch::Recorder& recorder) {
       shape.block = block;
       try_recipe(shape);
     }
+    try_recipe({.cut = Cut::kInlined});
     try_recipe({.cut = Cut::kXla});
   }
 

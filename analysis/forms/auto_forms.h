@@ -12,7 +12,7 @@ namespace stitchwork::automatic {
 /// Kernels that together compute the ops of one stitched kernel.
 struct Form {
   std::string name;  ///< "stitched", "cut after phase 1", "whole rows, blocks of 256", ...
-  std::string rule;  ///< "auto.stitched", "auto.cut", "auto.apart", "auto.xla"
+  std::string rule;  ///< "auto.stitched", "auto.cut", "auto.apart", "auto.inlined", "auto.xla"
   std::vector<KernelPlan> kernels;
   double us = 0;  ///< kernels, memsets and copies, each with its launch gap
 };
@@ -20,7 +20,7 @@ struct Form {
 /// How a form is made from a stitched kernel: what the search tries, and what is remembered for kernels
 /// alike.
 struct Recipe {
-  enum class Cut : std::uint8_t { kNone, kApart, kPhases, kXla };
+  enum class Cut : std::uint8_t { kNone, kApart, kPhases, kInlined, kXla };
   Cut cut = Cut::kNone;
   std::vector<int> after;   ///< kPhases: a launch ends behind each of these phases
   bool whole_rows = false;  ///< no reduction is split over blocks

@@ -8,6 +8,7 @@
 
 #include "analysis/facts/facts.h"
 #include "analysis/plan/assemble.h"
+#include "core/base/format.h"
 #include "core/base/error.h"
 #include "core/base/suggest.h"
 #include "occupancy_model/hardware.h"
@@ -117,7 +118,7 @@ std::string unfulfilled(const Computation& computation, const FusionPlan& plan, 
     if (edit.kind == EditKind::kBlock && kernel.launch.block != edit.n)
       return fmt::format("{} has blocks of {} threads", kernel.name, kernel.launch.block);
     if (edit.kind == EditKind::kResidency && kernel.launch.blocks_per_sm > edit.n)
-      return fmt::format("{} has {} blocks an SM", kernel.name, kernel.launch.blocks_per_sm);
+      return fmt::format("{} has {} an SM", kernel.name, counted(kernel.launch.blocks_per_sm, "block"));
     if (edit.kind == EditKind::kSplitFactor)
       if (const Group* group = group_of(kernel, a); group && segments(group->mapping) != edit.n)
         return fmt::format("{} splits its rows over {} blocks, as {} leads its group", kernel.name,

@@ -17,6 +17,7 @@
 #include "analysis/schedule/values.h"
 #include "core/base/error.h"
 #include "core/base/sorted.h"
+#include "core/passes/moved.h"
 
 namespace stitchwork {
 namespace {
@@ -385,12 +386,12 @@ void require_generated(const Graph& graph, const Node& node) {
                 fmt::format("{} ({}) cannot be executed: {}", node.name, def(node.op).name, why),
                 "it can be planned and explained; remove it or replace it to run the model");
   };
-  if (!is_executable(node.shape.dtype))
+  if (!is_executable(node.shape.dtype) && !is_moved(node))
     refuse(fmt::format("{} has no generated code", name(node.shape.dtype)));
-  for (NodeId operand : node.operands)
-    if (const Shape& shape = graph.entry_computation().node(operand).shape;
-        !shape.is_tuple && !is_executable(shape.dtype))
-      refuse(fmt::format("{} has no generated code", name(shape.dtype)));
+  for (NodeId id : node.operands)
+    if (const Node& operand = graph.entry_computation().node(id);
+        !operand.shape.is_tuple && !is_executable(operand.shape.dtype) && !moves(node, operand))
+      refuse(fmt::format("{} has no generated code", name(operand.shape.dtype)));
   if ((node.op == Op::kReduce || node.op == Op::kReduceWindow) && !simple_reducer(graph, applied(node)))
     refuse(fmt::format("'{}' is not one commutative operation", graph.computation(applied(node)).name));
 }

@@ -1,6 +1,7 @@
 #include "analysis/schedule/evaluations.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <tuple>
 
 #include "analysis/facts/facts.h"
@@ -13,6 +14,33 @@
 
 namespace stitchwork {
 namespace {
+
+/// Equal maps have equal ones: what tells apart the thousands of maps by which slices read one array is the
+/// constants and factors of their results and constraints.
+std::uint64_t digest(const IndexMap& map) {
+  std::uint64_t sum = map.results.size();
+  const auto add = [&](std::int64_t number) {
+    // FNV-1a, a number at a time (Fowler, Noll and Vo).
+    sum = (sum ^ static_cast<std::uint64_t>(number)) * 0x100000001b3u;
+  };
+  const auto add_expression = [&](const IndexExpr& expr) {
+    add(expr.constant);
+    for (const IndexTerm& term : expr.terms) {
+      add(term.coefficient);
+      add(term.divisor);
+      add(static_cast<std::int64_t>(term.kind));
+      add(term.id);
+      for (const IndexExpr& inner : term.inner) add(inner.constant);
+    }
+  };
+  for (const IndexExpr& result : map.results) add_expression(result);
+  for (const Constraint& constraint : map.constraints) {
+    add_expression(constraint.expr);
+    add(constraint.range.lo);
+    add(constraint.range.hi);
+  }
+  return sum;
+}
 
 class Walk {
  public:
@@ -69,9 +97,9 @@ class Walk {
   }
 
   bool is_known(NodeId op, const IndexMap& map) const {
-    const auto known = known_.find({op, level_});
-    return known != known_.end() && std::any_of(known->second.begin(), known->second.end(),
-                                                [&](std::size_t v) { return result_.values[v].map == map; });
+    const auto [first, last] = known_.equal_range({op, level_, digest(map)});
+    return std::any_of(first, last,
+                       [&](const auto& known) { return result_.values[known.second].map == map; });
   }
 
   void evaluate(NodeId op, IndexMap map, int by) {
@@ -80,7 +108,7 @@ class Walk {
     const bool resident = !as_root && is_resident(op, map);
     const bool load = resident || (!as_root && is_loaded(op));
     const auto index = static_cast<int>(result_.values.size());
-    known_[{op, level_}].push_back(result_.values.size());
+    known_.emplace(std::tuple{op, level_, digest(map)}, result_.values.size());
     result_.values.push_back({op, std::move(map), root_, load, resident, false, by});
     if (!load) read_operands(op, result_.values.back().map, as_root, index);
   }
@@ -111,7 +139,8 @@ class Walk {
   const std::vector<NodeId>& made_;
   const Group& group_;
   GroupEvaluations result_;
-  std::map<std::pair<NodeId, int>, std::vector<std::size_t>> known_;  ///< values by (op, level of the root)
+  /// Values by op, level of the root, and digest of their map.
+  std::multimap<std::tuple<NodeId, int, std::uint64_t>, std::size_t> known_;
   struct Open {
     NodeId op = kNoNode;
     IndexMap map;

@@ -59,6 +59,9 @@ std::string convert_text(DType from, DType to, const std::string& v) {
   if (to == DType::kPred) return fmt::format("({} != 0)", v);
   if (is_floating(to)) return rounded_text(to, fmt::format("({}){}", value_type(to), v));
   if (is_floating(from)) return fmt::format("sw_to_int<{}>({})", value_type(to), v);
+  if (bit_width(to) < 8)  // the low bits, with their sign where the type has one
+    return fmt::format("({})(({})({}) << {} >> {})", value_type(to),
+                       is_signed_integer(to) ? "int" : "unsigned", v, 32 - bit_width(to), 32 - bit_width(to));
   return fmt::format("({}){}", value_type(to), v);
 }
 

@@ -14,6 +14,9 @@ std::string_view value_type(DType dtype) {
   switch (dtype) {
     case DType::kPred:
       return "bool";
+    case DType::kS1:
+    case DType::kS2:
+    case DType::kS4:
     case DType::kS8:
       return "signed char";
     case DType::kS16:
@@ -22,7 +25,18 @@ std::string_view value_type(DType dtype) {
       return "int";
     case DType::kS64:
       return "long long";
+    case DType::kU1:
+    case DType::kU2:
+    case DType::kU4:
     case DType::kU8:
+    case DType::kF8E8M0FNU:  // moved as bytes (core/passes/expand_small.cpp)
+    case DType::kF8E3M4:
+    case DType::kF8E4M3:
+    case DType::kF8E4M3FN:
+    case DType::kF8E4M3FNUZ:
+    case DType::kF8E4M3B11FNUZ:
+    case DType::kF8E5M2:
+    case DType::kF8E5M2FNUZ:
       return "unsigned char";
     case DType::kU16:
       return "unsigned short";
@@ -112,6 +126,8 @@ std::string integer_text(std::int64_t value, DType dtype) {
 
 std::string literal_text(const Literal& literal) {
   const DType dtype = literal.shape.dtype;
+  if (is_floating(dtype) && byte_size(dtype) == 1)  // moved as bytes
+    return integer_text(*literal.data<std::uint8_t>(), DType::kU8);
   if (is_floating(dtype)) return float_text(literal.get_double(0), dtype);
   return integer_text(literal.get_int(0), dtype);
 }

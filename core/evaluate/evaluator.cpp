@@ -5,6 +5,7 @@
 
 #include "core/base/error.h"
 #include "core/evaluate/evaluator_ops.h"
+#include "core/evaluate/lapack_call.h"
 #include "core/evaluate/rounding.h"
 #include "core/index/window.h"
 
@@ -229,6 +230,13 @@ Literal dispatch(const Graph& graph, const Computation& computation, const Node&
       return evaluate_sort(graph, node, operands);
     case Op::kTopK:
       return evaluate_top_k(node, operands);
+    case Op::kCustomCall:
+      if (is_lapack_call(node)) return evaluate_lapack_call(node, operands);
+      break;
+    case Op::kCholesky:
+      return evaluate_cholesky(node, operands);
+    case Op::kTriangularSolve:
+      return evaluate_triangular_solve(node, operands);
     case Op::kRngBitGenerator:
       return evaluate_random_bits(node, operands);
     case Op::kTuple:

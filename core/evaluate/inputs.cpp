@@ -54,7 +54,7 @@ std::uint64_t below(std::uint64_t draw, std::uint64_t range) {
 Literal filled(const Shape& shape, const Distribution& d, const Stream& stream) {
   Literal literal = Literal::zeros(shape);
   const auto n = static_cast<std::uint64_t>(shape.elements_count());
-  with_storage(shape.dtype, [&](auto tag) {
+  with_element(shape.dtype, [&](auto tag) {
     using S = decltype(tag);
     auto* out = literal.data<typename S::Stored>();
     const auto put = [&](auto value_of) {

@@ -64,10 +64,12 @@ class Parser {
     lexer_.accept("\xEF\xBB\xBF");  // a byte order mark, as some editors write
     lexer_.skip();
     const std::size_t start = lexer_.position();
-    const std::string_view keyword = lexer_.word();
-    if (keyword == "module" || keyword == "func.func" || keyword == "builtin.module") {
+    const bool alias = lexer_.peek() == '#';  // #loc = loc(unknown)
+    const std::string_view keyword = alias ? std::string_view() : lexer_.word();
+    if (alias || keyword == "module" || keyword == "func.func" || keyword == "builtin.module") {
       lexer_.fail(start, "this is MLIR, not HLO text",
-                  "export HLO (JAX: lowered.compiler_ir('hlo').as_hlo_text())");
+                  "convert it (convert_stablehlo of python/stitchwork_capture.py, or xla-translate "
+                  "--mlir-hlo-to-hlo-text), or export HLO (JAX: lowered.compiler_ir('hlo').as_hlo_text())");
     }
     if (keyword != "HloModule") {
       lexer_.fail(start, "not HLO text: it does not begin with HloModule",

@@ -19,6 +19,9 @@ struct OperatorRow {
   std::string_view domain = "";  ///< "" is ai.onnx
 };
 
+/// The domain of ONNX Runtime's own operators.
+inline constexpr std::string_view kContrib = "com.microsoft";
+
 /// Versions of ai.onnx that are read.
 inline constexpr std::int64_t kOldestVersion = 7, kNewestVersion = 28;
 

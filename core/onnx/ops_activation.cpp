@@ -65,21 +65,31 @@ Values lower_shrink(NodeContext& c) {
   return {b.select(b.compare(Comparison::kLt, x, -lambda), b.add(x, bias), above)};
 }
 
-Values lower_gelu(NodeContext& c) {
-  Builder& b = c.b;
-  const Value& x = c.in(0);
-  const std::string approximate = c.text("approximate", "none");
-  c.check(approximate == "none" || approximate == "tanh",
-          fmt::format("approximate is '{}', none or tanh is needed", approximate));
+Value gelu(Builder& b, const Value& x, bool approximate) {
   Value cdf = x;
-  if (approximate == "none") {
+  if (!approximate) {
     cdf = b.unary(Op::kErf, b.mul(x, std::numbers::sqrt2 / 2));
   } else {
     const Value cubic = b.add(x, b.mul(b.mul(b.mul(x, x), x), 0.044715));
     cdf = b.unary(Op::kTanh, b.mul(cubic, std::sqrt(2 / std::numbers::pi)));
   }
-  return {b.mul(b.mul(x, b.add(cdf, 1)), 0.5)};
+  return b.mul(b.mul(x, b.add(cdf, 1)), 0.5);
 }
+
+Values lower_gelu(NodeContext& c) {
+  const std::string approximate = c.text("approximate", "none");
+  c.check(approximate == "none" || approximate == "tanh",
+          fmt::format("approximate is '{}', none or tanh is needed", approximate));
+  return {gelu(c.b, c.in(0), approximate == "tanh")};
+}
+
+// ONNX Runtime's own (its docs/ContribOperators.md), which its optimiser writes.
+Values lower_contrib_gelu(NodeContext& c) { return {gelu(c.b, c.in(0), false)}; }
+Values lower_bias_gelu(NodeContext& c) { return {gelu(c.b, c.b.add(c.in(0), c.in(1)), false)}; }
+Values lower_fast_gelu(NodeContext& c) {
+  return {gelu(c.b, c.has(1) ? c.b.add(c.in(0), c.in(1)) : c.in(0), true)};
+}
+Values lower_quick_gelu(NodeContext& c) { return {swish(c.b, c.in(0), c.number("alpha", 1.702F))}; }
 
 Values lower_swish(NodeContext& c) { return {swish(c.b, c.in(0), c.number("alpha", 1))}; }
 
@@ -147,6 +157,10 @@ constexpr std::array kActivationRows = {
     OperatorRow{"SwiGLU", 28, lower_swiglu},
     OperatorRow{"Swish", 24, lower_swish},
     OperatorRow{"ThresholdedRelu", 10, lower_thresholded_relu},
+    OperatorRow{"BiasGelu", 1, lower_bias_gelu, kContrib},
+    OperatorRow{"FastGelu", 1, lower_fast_gelu, kContrib},
+    OperatorRow{"Gelu", 1, lower_contrib_gelu, kContrib},
+    OperatorRow{"QuickGelu", 1, lower_quick_gelu, kContrib},
 };
 
 }  // namespace

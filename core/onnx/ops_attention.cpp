@@ -155,6 +155,68 @@ Values lower_attention(NodeContext& c) {
   return {y, present[0], present[1], stages[static_cast<std::size_t>(mode)]};
 }
 
+/// What ONNX Runtime's attentions share: heads of queries, keys and values, scores that masks lower by
+/// mask_filter_value, and an addend.
+Value contrib_attention(NodeContext& c, Value q, Value k, Value v, int mask, int addend) {
+  Builder& b = c.b;
+  const std::int64_t heads = c.integer("num_heads");
+  q = split_heads(c, q, heads), k = split_heads(c, k, heads), v = split_heads(c, v, heads);
+  const std::int64_t batch = q.dim(0), queries = q.dim(2), keys = k.dim(2);
+  const double given = c.number("scale", 0), filter = c.number("mask_filter_value", -10000);
+  const double scale = given != 0 ? given : 1 / std::sqrt(static_cast<double>(q.dim(3)));
+  Value scores = b.mul(b.dot(q, k, {{0, 1}, {0, 1}, {3}, {3}}), scale);
+  const auto lower_where = [&](const Value& excluded) {
+    scores = b.add(scores, b.select(excluded, Builder::scalar(scores.dtype(), filter), zero(scores)));
+  };
+  if (c.has(mask)) {
+    const Value& m = c.in(mask);
+    if (m.dims() == Dims{batch}) {  // how many of the keys are there
+      const Value places = b.iota(m.dtype(), {1, 1, 1, keys}, 3);
+      lower_where(b.compare(Comparison::kGe, places, b.reshape(m, {batch, 1, 1, 1})));
+    } else {
+      c.check(m.dims() == Dims{batch, keys},
+              fmt::format("a mask of {} is not supported, [batch] and [batch, keys] are", to_text(m.shape)));
+      const Value one = b.reshape(m, {batch, 1, 1, keys});
+      lower_where(b.compare(Comparison::kEq, one, zero(one)));
+    }
+  }
+  if (c.flag("unidirectional", false)) {
+    const Value own = b.iota(DType::kS64, {queries, keys}, 0), key = b.iota(DType::kS64, {queries, keys}, 1);
+    lower_where(b.compare(Comparison::kGt, key, b.add(own, Builder::integer(keys - queries))));
+  }
+  if (c.has(addend)) scores = b.add(scores, c.in(addend));
+  return merge_heads(b, b.dot(softmax(b, scores, {3}), v, {{0, 1}, {0, 1}, {3}, {2}}));
+}
+
+/// ONNX Runtime's Attention: one product gives queries, keys and values.
+Values lower_contrib_attention(NodeContext& c) {
+  Builder& b = c.b;
+  c.check(c.in(0).rank() == 3 && c.in(1).rank() == 2, "the input must have rank 3, the weights 2");
+  Value all = matmul(b, c.in(0), c.in(1));
+  if (c.has(2)) all = b.add(all, c.in(2));
+  const std::int64_t width = all.dim(2);
+  const Dims sizes = c.integers("qkv_hidden_sizes", {width / 3, width / 3, width - 2 * (width / 3)});
+  c.check(sizes.size() == 3 && sizes[0] == sizes[1] && sizes[0] >= 1 && sizes[2] >= 1 &&
+              sizes[0] + sizes[1] + sizes[2] == width,
+          fmt::format("{} columns for queries, keys and values", width));
+  return {contrib_attention(c, b.slice(all, 2, 0, sizes[0]), b.slice(all, 2, sizes[0], 2 * sizes[0]),
+                            b.slice(all, 2, 2 * sizes[0], width), 3, 5)};
+}
+
+/// ONNX Runtime's MultiHeadAttention: queries, keys and values apart, with a bias each in one vector.
+Values lower_multi_head_attention(NodeContext& c) {
+  Builder& b = c.b;
+  Values parts{c.in(0), c.in(1), c.in(2)};
+  std::int64_t at = 0;
+  for (Value& part : parts) {
+    c.check(part.rank() == 3, "query, key and value must have rank 3");
+    const std::int64_t width = part.dim(2);
+    if (c.has(3)) part = b.add(part, b.slice(c.in(3), 0, at, at + width));
+    at += width;
+  }
+  return {contrib_attention(c, parts[0], parts[1], parts[2], 4, 5)};
+}
+
 /// Scores and probabilities may be changed by graphs of their own.
 Values lower_flex_attention(NodeContext& c) {
   Builder& b = c.b;
@@ -315,6 +377,8 @@ constexpr std::array kAttentionRows = {
     OperatorRow{"FlexAttention", 1, lower_flex_attention, "ai.onnx.preview"},
     OperatorRow{"LinearAttention", 27, lower_linear_attention},
     OperatorRow{"RotaryEmbedding", 23, lower_rotary_embedding},
+    OperatorRow{"Attention", 1, lower_contrib_attention, kContrib},
+    OperatorRow{"MultiHeadAttention", 1, lower_multi_head_attention, kContrib},
 };
 
 }  // namespace

@@ -130,6 +130,24 @@ Values lower_rms_normalization(NodeContext& c) {
   return {y};
 }
 
+/// ONNX Runtime's: of the sum of an input, one that skips layers, and a bias, which is given too. Statistics
+/// are in f32.
+Values lower_skip_normalization(NodeContext& c) {
+  Builder& b = c.b;
+  const bool centred = c.op() == "SkipLayerNormalization";
+  const int beta = centred ? 3 : -1, bias = centred ? 4 : 3;
+  const double epsilon = c.number("epsilon", centred ? 1e-12F : 1e-6F);
+  Value sum = b.add(c.in(0), c.in(1));
+  if (c.has(bias)) sum = b.add(sum, c.in(bias));
+  const Value x = b.convert(sum, DType::kF32);
+  const Dims last{x.rank() - 1};
+  const Moments m = moments(b, x, last);
+  const Value deviation = inverse_deviation(b, centred ? m.variance : mean(b, b.mul(x, x), last), epsilon);
+  Value y = b.mul(b.convert(b.mul(centred ? m.centred : x, deviation), sum.dtype()), c.in(2));
+  if (beta > 0 && c.has(beta)) y = b.add(y, c.in(beta));
+  return {y, m.mean, deviation, sum};
+}
+
 Values lower_lp_normalization(NodeContext& c) {
   Builder& b = c.b;
   const Value& x = c.in(0);
@@ -176,6 +194,8 @@ constexpr std::array kNormalizationRows = {
     OperatorRow{"LpNormalization", 7, lower_lp_normalization},
     OperatorRow{"MeanVarianceNormalization", 9, lower_mean_variance_normalization},
     OperatorRow{"RMSNormalization", 23, lower_rms_normalization},
+    OperatorRow{"SkipLayerNormalization", 1, lower_skip_normalization, kContrib},
+    OperatorRow{"SkipSimplifiedLayerNormalization", 1, lower_skip_normalization, kContrib},
 };
 
 }  // namespace

@@ -188,6 +188,7 @@ class Expander {
 
   std::optional<NodeId> expanded(const Node& node, const std::vector<NodeId>& operands) {
     Emitter emit(builder_, node);
+    if (const auto wider = expand_small(emit, node, operands)) return wider;
     const Shape* from = operands.empty() ? nullptr : &builder_.peek().node(operands[0]).shape;
     switch (node.op) {
       case Op::kBitcast:

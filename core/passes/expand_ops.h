@@ -52,6 +52,10 @@ bool expands_bitcast(const Node& node, const Shape& operand);
 NodeId expand_bitcast_convert(Emitter& emit, const Node& node, NodeId operand);
 bool expands_bitcast_convert(const Node& node, const Shape& operand);
 
+/// expand_small.cpp: conversions of floats of 8 bits and integers of fewer, and arithmetic with them, as
+/// arithmetic on their bits. nullopt where nothing of that is there, or only moved.
+std::optional<NodeId> expand_small(Emitter& emit, const Node& node, const std::vector<NodeId>& operands);
+
 /// expand_functions.cpp: functions by other functions, in f32 for narrower types. nullopt: no such op.
 std::optional<NodeId> expand_function(Emitter& emit, const Node& node, const std::vector<NodeId>& operands);
 

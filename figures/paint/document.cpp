@@ -24,15 +24,17 @@ constexpr int kWrap = Qt::TextWordWrap;
 
 const QColor kDark = colour(kInk), kFaint = colour(kQuiet), kRule = colour(kGrid);
 
+/// Letters of a word that are kept together; fewer in tables that are too wide otherwise.
+constexpr int kWhole = 24;
+
 /// Words longer than a narrow column may be broken (zero-width spaces).
-QString breakable(const std::string& utf8) {
-  constexpr int kLongest = 24;
+QString breakable(const std::string& utf8, int whole = kWhole) {
   QString result;
   int run = 0;
   for (const QChar c : text(utf8)) {
     run = c.isSpace() ? 0 : run + 1;
     result += c;
-    if (run % kLongest == 0 && run > 0) result += QChar(0x200B);
+    if (run % whole == 0 && run > 0) result += QChar(0x200B);
   }
   return result;
 }
@@ -121,23 +123,38 @@ class Pages {
   }
 
   /// Of the longest part that is not broken.
-  static double widest_word(const std::string& utf8, bool bold) {
+  static double widest_word(const std::string& utf8, bool bold, int whole) {
     double widest = 0;
-    for (const QString& word : breakable(utf8).split(QRegularExpression("[\\s\\x{200B}]")))
+    for (const QString& word : breakable(utf8, whole).split(QRegularExpression("[\\s\\x{200B}]")))
       widest = std::max(widest, width_of(word, kSmallText, bold));
     return widest;
   }
 
+  struct Columns {
+    std::vector<double> widths;
+    int whole = kWhole;  ///< letters of a word that are kept together
+  };
+
   /// As wide as the widest cell; where that is too wide together, the widest give way, as far as their words
-  /// allow.
-  static std::vector<double> column_widths(const DocumentTable& t) {
+  /// allow, which are broken as far as it takes.
+  static Columns columns_of(const DocumentTable& t) {
+    Columns columns;
+    for (int whole = kWhole; whole >= 1; whole /= 2) {
+      columns = {column_widths(t, whole), whole};
+      if (std::accumulate(columns.widths.begin(), columns.widths.end(), 0.0) <= kInner + 1) break;
+    }
+    return columns;
+  }
+
+  static std::vector<double> column_widths(const DocumentTable& t, int whole) {
     constexpr double kPad = 8;
     std::vector<double> widths, least;
     for (std::size_t c = 0; c < t.heads.size(); ++c) {
-      double widest = width_of(text(t.heads[c]), kSmallText, true), word = widest_word(t.heads[c], true);
+      double widest = width_of(text(t.heads[c]), kSmallText, true),
+             word = widest_word(t.heads[c], true, whole);
       for (const auto& row : t.rows) {
         widest = std::max(widest, width_of(text(row[c]), kSmallText));
-        word = std::max(word, widest_word(row[c], false));
+        word = std::max(word, widest_word(row[c], false, whole));
       }
       widths.push_back(widest + kPad);
       least.push_back(word + kPad);
@@ -156,23 +173,24 @@ class Pages {
     return widths;
   }
 
-  double row_height(const std::vector<std::string>& row, const std::vector<double>& widths, bool bold) const {
+  double row_height(const std::vector<std::string>& row, const Columns& columns, bool bold) const {
     double height = 0;
     for (std::size_t c = 0; c < row.size(); ++c)
-      height = std::max(height, height_of(breakable(row[c]), widths[c] - 6, kSmallText, bold));
+      height = std::max(height,
+                        height_of(breakable(row[c], columns.whole), columns.widths[c] - 6, kSmallText, bold));
     return height + 3;
   }
 
-  void row(const DocumentTable& t, const std::vector<std::string>& cells, const std::vector<double>& widths,
-           bool bold) {
-    const double height = row_height(cells, widths, bold);
+  void row(const DocumentTable& t, const std::vector<std::string>& cells, const Columns& columns, bool bold) {
+    const double height = row_height(cells, columns, bold);
     double x = kMargin;
     painter_.setFont(figure_font(kSmallText, bold));
     painter_.setPen(kDark);
     for (std::size_t c = 0; c < cells.size(); ++c) {
-      painter_.drawText(QRectF(x + 3, y_ + 1.5, widths[c] - 6, height),
-                        kWrap | (t.right[c] ? Qt::AlignRight : Qt::AlignLeft), breakable(cells[c]));
-      x += widths[c];
+      painter_.drawText(QRectF(x + 3, y_ + 1.5, columns.widths[c] - 6, height),
+                        kWrap | (t.right[c] ? Qt::AlignRight : Qt::AlignLeft),
+                        breakable(cells[c], columns.whole));
+      x += columns.widths[c];
     }
     y_ += height;
     painter_.setPen(QPen(bold ? kDark : kRule, kThin));
@@ -182,15 +200,15 @@ class Pages {
   void table(const DocumentBlock& block) {
     const DocumentTable& t = block.table;
     if (!block.text.empty()) paragraph(block.text, kText, false, 0, 2, 60);
-    const std::vector<double> widths = column_widths(t);
-    need(row_height(t.heads, widths, true) + 30);
-    row(t, t.heads, widths, true);
+    const Columns columns = columns_of(t);
+    need(row_height(t.heads, columns, true) + 30);
+    row(t, t.heads, columns, true);
     for (const auto& cells : t.rows) {
-      if (y_ + row_height(cells, widths, false) > kHeight - kMargin) {
+      if (y_ + row_height(cells, columns, false) > kHeight - kMargin) {
         next_page();
-        row(t, t.heads, widths, true);
+        row(t, t.heads, columns, true);
       }
-      row(t, cells, widths, false);
+      row(t, cells, columns, false);
     }
     y_ += 8;
   }

@@ -202,10 +202,18 @@ QString SourceView::line_text(int line) const {
   double all = 0;
   for (const auto& [at, counters] : ran_) all += static_cast<double>(counters.issue_slots);
   const sim::LineCounters& l = ran->second;
-  return tr("%1 warp instructions, %2 of threads, %3 % of all issue slots (simulated)")
-      .arg(grouped(static_cast<long long>(l.inst_executed)),
-           grouped(static_cast<long long>(l.thread_inst_executed)))
-      .arg(all > 0 ? 100 * static_cast<double>(l.issue_slots) / all : 0, 0, 'f', 1);
+  const QString issued = tr("%1 warp instructions, %2 of threads, %3 % of all issue slots")
+                             .arg(grouped(static_cast<long long>(l.inst_executed)),
+                                  grouped(static_cast<long long>(l.thread_inst_executed)))
+                             .arg(all > 0 ? 100 * static_cast<double>(l.issue_slots) / all : 0, 0, 'f', 1);
+  const std::uint64_t sectors = l.gld_transactions + l.gst_transactions + l.l2_atomic_sectors;
+  const QString memory = sectors > 0 ? tr(", %1 sectors").arg(grouped(static_cast<long long>(sectors)))
+                         : l.shared_wavefronts > 0
+                             ? tr(", %1 clocks of shared memory, %2 bank conflicts")
+                                   .arg(grouped(static_cast<long long>(l.shared_wavefronts)),
+                                        grouped(static_cast<long long>(l.shared_bank_conflicts)))
+                             : QString();
+  return issued + memory + tr(" (simulated)");
 }
 
 void SourceView::compile() {

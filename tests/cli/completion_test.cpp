@@ -13,6 +13,7 @@ namespace stitchwork {
 namespace TEST_FILE {
 
 namespace fs = std::filesystem;
+using testing::CommandResult;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
@@ -77,6 +78,20 @@ TEST_F(Completion, BashOffersCommandsOfCommandsAndTheirOptions) {
   EXPECT_THAT(bash("stitchwork library collect fig7 --planner fusionstitching-2"),
               ElementsAre("fusionstitching-2018"));
   EXPECT_THAT(bash("stitchwork plan fig"), Contains("fig7"));
+}
+
+TEST_F(Completion, BashOffersTheValuesOfOptionsAndTheOpsOfAModel) {
+  EXPECT_THAT(bash("stitchwork plan fig7 --planner tvm"),
+              UnorderedElementsAre("tvm", "tvm-duplicating", "tvm+fission"));
+  EXPECT_THAT(bash("stitchwork plan fig7 -p korc"), ElementsAre("korch"));
+  EXPECT_THAT(bash("stitchwork run fig7 --device a100-pcie-"),
+              UnorderedElementsAre("a100-pcie-40", "a100-pcie-80"));
+  EXPECT_THAT(bash("stitchwork compare fig7 --planners unf"), ElementsAre("unfused"));
+  EXPECT_THAT(bash("stitchwork plan fig7 --set mapping="),
+              UnorderedElementsAre("mapping=paper", "mapping=tuned"));
+  const CommandResult ops = testing::run_command("completion --ops fig7");
+  EXPECT_THAT(ops.out, ::testing::HasSubstr("\n"));
+  EXPECT_NE(ops.out.find("reduce.2"), std::string::npos) << ops.out;
 }
 
 TEST_F(Completion, FishOffersCommandsOfCommandsAndTheirOptions) {

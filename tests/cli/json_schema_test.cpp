@@ -476,12 +476,62 @@ TEST_F(JsonDocuments, LinesOfPtxAddUpToItsCounters) {
       std::ranges::find_if(document["lines"], [](const auto& l) { return l["inst_ldst"] > 0; });
   ASSERT_NE(store, document["lines"].end());
   EXPECT_EQ((*store)["inst_executed"], 3);
+  EXPECT_EQ((*store)["gst_transactions"], counters["gst_transactions"]);
+  EXPECT_EQ((*store)["gst_transactions"], 12);  // 96 floats
   const testing::CommandResult said = run_command(words);
   EXPECT_THAT(said.out, ::testing::HasSubstr("ld.param.u64 %rd1, [out];"));
   EXPECT_FALSE(expect_document({"ptx", "run", file, "--grid", "4", "--block", "32", "--arg",
                                 "buf:f32:100:zero", "--arg", "u32:96"},
                                "ptx-run")
                    .contains("lines"));
+}
+
+TEST_F(JsonDocuments, LinesHaveTheirSectorsAndBankConflicts) {
+  // Words of shared memory 128 bytes apart lie in one bank; every second word of global memory is loaded.
+  const std::string file = path("s.ptx");
+  write_file(file, R"(.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry k(.param .u64 in, .param .u64 out)
+{
+  .reg .b32 %r<8>;
+  .reg .b64 %rd<8>;
+  .shared .align 4 .b8 tile[4096];
+  ld.param.u64 %rd1, [in];
+  ld.param.u64 %rd2, [out];
+  mov.u32 %r1, %tid.x;
+  mul.wide.u32 %rd3, %r1, 8;
+  add.s64 %rd4, %rd1, %rd3;
+  ld.global.u32 %r2, [%rd4];
+  shl.b32 %r3, %r1, 7;
+  mov.u32 %r4, tile;
+  add.s32 %r5, %r4, %r3;
+  st.shared.u32 [%r5], %r2;
+  ld.shared.u32 %r6, [%r5];
+  mul.wide.u32 %rd5, %r1, 4;
+  add.s64 %rd6, %rd2, %rd5;
+  atom.global.add.u32 %r7, [%rd6], %r6;
+  ret;
+}
+)");
+  const auto document = expect_document({"ptx", "run", file, "--grid", "2", "--block", "32", "--arg",
+                                         "buf:u32:64:seed=1", "--arg", "buf:u32:32:zero", "--lines"},
+                                        "ptx-run");
+  const auto line = [&](int number) {
+    for (const auto& l : document["lines"])
+      if (l["line"] == number) return l;
+    return nlohmann::json();
+  };
+  EXPECT_EQ(line(14)["gld_transactions"], 2 * 8);
+  EXPECT_EQ(line(18)["shared_bank_conflicts"], 2 * 31);
+  EXPECT_EQ(line(19)["shared_wavefronts"], 2 * 32);
+  EXPECT_EQ(line(22)["l2_atomic_sectors"], 2 * 4);
+  for (const char* counter : {"gld_transactions", "gst_transactions", "l2_atomic_sectors",
+                              "shared_wavefronts", "shared_bank_conflicts"}) {
+    std::int64_t sum = 0;
+    for (const auto& l : document["lines"]) sum += l[counter].get<std::int64_t>();
+    EXPECT_EQ(sum, document["counters"][counter]) << counter;
+  }
 }
 
 TEST_F(JsonDocuments, PtxRunCleanAndWithAFinding) {

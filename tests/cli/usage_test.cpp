@@ -87,7 +87,7 @@ TEST(Usage, ADumpOfOneKernelIsOfThatKernelAlone) {
 }
 
 TEST(Usage, TablesOfListsFitATerminal) {
-  for (const char* line : {"planners", "compare bert_tiny"}) {
+  for (const char* line : {"planners", "compare bert_tiny", "datasets", "devices"}) {
     std::istringstream lines(run_command(line).out);
     for (std::string text; std::getline(lines, text);) EXPECT_LE(text.size(), 120u) << text;
   }

@@ -55,6 +55,13 @@ TEST_F(Runner, WhatIsOkIsNotRunAgain) {
   EXPECT_EQ(run_experiment(first, db(), all).ok, 2u);
 }
 
+TEST_F(Runner, ASweepThatIsOverLeavesNoLock) {
+  run_experiment(spec(R"(["fig7"])", R"(,"backend":"model")"), db(), {});
+  EXPECT_FALSE(std::filesystem::exists(db() + ".lock"));
+  std::ofstream(db() + ".lock") << "";  // of one that was killed
+  EXPECT_EQ(run_experiment(spec(R"(["fig7"])", R"(,"backend":"model")"), db(), {}).skipped, 2u);
+}
+
 TEST_F(Runner, NumbersAreThoseOfTheTrial) {
   run_experiment(spec(R"(["softmax_tiny"])", R"(,"check":true)"), db(), {});
   const ExperimentResults found = results();

@@ -54,6 +54,7 @@ TEST(Run, ALibraryCallsTupleMayBeTheResult) {
 std::string refusal(const std::string& body) {
   const Graph graph = testing::graph_of(
       "HloModule m\nsum { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }\n"
+      "small { a = f8e4m3fn[] parameter(0)  b = f8e4m3fn[] parameter(1)  ROOT s = f8e4m3fn[] add(a, b) }\n"
       "both { a = f32[] parameter(0)  b = f32[] parameter(1)  c = f32[] multiply(a, b)\n"
       "  ROOT s = f32[] add(c, b) }\nENTRY main {\n" +
       body + "\n}\n");
@@ -70,8 +71,9 @@ TEST(Run, OpsThatCanOnlyBePlannedAreRefusedByName) {
   EXPECT_EQ(refusal("p = f32[10,14] parameter(0)\n z = f32[] constant(0)\n"
                     "ROOT r = f32[10] reduce(p, z), dimensions={1}, to_apply=both"),
             "r (reduce) cannot be executed: 'both' is not one commutative operation");
-  EXPECT_EQ(refusal("p = f32[10] parameter(0)\n n = f8e4m3fn[10] convert(p)\n ROOT r = f32[10] convert(n)"),
-            "n (convert) cannot be executed: f8e4m3fn has no generated code");
+  EXPECT_EQ(refusal("p = f8e4m3fn[10,14] parameter(0)\n z = f8e4m3fn[] constant(0)\n"
+                    "ROOT r = f8e4m3fn[10] reduce(p, z), dimensions={1}, to_apply=small"),
+            "r (reduce) cannot be executed: f8e4m3fn has no generated code");
 }
 
 }  // namespace TEST_FILE

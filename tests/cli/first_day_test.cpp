@@ -1,0 +1,152 @@
+// Small habits of a first day: each of these did something else once.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "codegen/compile/compiler.h"
+#include "core/base/file.h"
+#include "core/base/on_interrupt.h"
+#include "tests/cli/run_command.h"
+
+namespace stitchwork {
+namespace TEST_FILE {
+
+namespace fs = std::filesystem;
+using testing::CommandResult;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using testing::run_command;
+
+class FirstDay : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::path(::testing::TempDir()) /
+              ("first_day_" + std::string(::testing::UnitTest::GetInstance()->current_test_info()->name()));
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+    setenv("XDG_DATA_HOME", folder_.c_str(), 1);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  fs::path folder_;
+};
+
+TEST_F(FirstDay, AFolderOfKernelsHasThoseOfItsLastModelAlone) {
+  if (!find_nvrtc() && !find_clang()) GTEST_SKIP() << "no compiler";
+  write_file(path("notes.cu"), "mine");
+  ASSERT_EQ(run_command({"compile", "softmax_tiny", "-p", "xla", "-o", folder_.string()}).exit_code, 0);
+  ASSERT_EQ(run_command({"compile", "gelu_tiny", "-p", "xla", "-o", folder_.string()}).exit_code, 0);
+  const auto launch = nlohmann::json::parse(read_file(path("launch.json")));
+  std::set<std::string> listed{"notes.cu", "launch.json"}, there;
+  for (const auto& kernel : launch["kernels"]) listed.insert({kernel["cuda"], kernel["ptx"]});
+  for (const auto& entry : fs::directory_iterator(folder_))
+    if (entry.is_regular_file()) there.insert(entry.path().filename().string());
+  EXPECT_EQ(there, listed);
+}
+
+TEST_F(FirstDay, ALaunchListThatNamesFilesElsewhereRemovesNone) {
+  if (!find_nvrtc() && !find_clang()) GTEST_SKIP() << "no compiler";
+  fs::create_directories(folder_ / "out");
+  write_file(path("kept.cu"), "mine");
+  write_file(path("out/launch.json"),
+             R"({"schema":"stitchwork.launch/1","kernels":[{"cuda":"../kept.cu","ptx":3},7]})");
+  ASSERT_EQ(run_command({"compile", "softmax_tiny", "-o", path("out")}).exit_code, 0);
+  EXPECT_TRUE(fs::exists(folder_ / "kept.cu"));
+}
+
+TEST_F(FirstDay, OutputsThatAreAllNanAreNoProof) {
+  if (!find_nvrtc() && !find_clang()) GTEST_SKIP() << "no compiler";
+  write_file(path("nan.hlo"),
+             "HloModule nan\nENTRY main {\n x = f32[64] parameter(0)\n a = f32[64] abs(x)\n"
+             " n = f32[64] negate(a)\n o = f32[] constant(1)\n b = f32[64] broadcast(o), dimensions={}\n"
+             " s = f32[64] subtract(n, b)\n ROOT r = f32[64] log(s) }\n");
+  const CommandResult said = run_command({"run", path("nan.hlo"), "--check"});
+  EXPECT_THAT(said.out, HasSubstr("check: says nothing: all 64 elements are NaN in both"));
+  EXPECT_THAT(said.out, Not(HasSubstr("check: ok")));
+}
+
+TEST_F(FirstDay, ANewFolderOfAStoreIsTold) {
+  if (!find_nvrtc() && !find_clang()) GTEST_SKIP() << "no compiler";
+  const std::vector<std::string> words = {"run", "softmax_tiny", "--db", path("new/runs.db")};
+  EXPECT_THAT(run_command(words).err, HasSubstr(path("new") + " is a new folder"));
+  EXPECT_THAT(run_command(words).err, Not(HasSubstr("is a new folder")));
+}
+
+TEST_F(FirstDay, ViewShowsASavedPlan) {
+  ASSERT_EQ(run_command({"plan", "fig7", "-p", "xla", "-o", path("plan.json")}).exit_code, 0);
+  const auto planners = [&](std::vector<std::string> words) {
+    words.insert(words.end(), {"-o", path("view.html"), "--json"});
+    const CommandResult said = run_command(words);
+    EXPECT_EQ(said.exit_code, 0) << said.out;
+    std::vector<std::string> names;
+    const auto document = nlohmann::json::parse(said.out);
+    for (const auto& plan : document["plans"]) names.push_back(plan["planner"]);
+    return names;
+  };
+  EXPECT_THAT(planners({"view", "--plan", path("plan.json")}), ::testing::ElementsAre("xla"));
+  EXPECT_THAT(planners({"view", "--plan", path("plan.json"), "--planners", "astitch"}),
+              ::testing::ElementsAre("xla", "astitch"));
+}
+
+TEST_F(FirstDay, AFindingOfPtxStandsAlone) {
+  write_file(path("k.ptx"), R"(.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry k(.param .u64 out)
+{
+  .reg .b32 %r<2>;
+  .reg .b64 %rd<4>;
+  ld.param.u64 %rd1, [out];
+  mov.u32 %r1, %tid.x;
+  mul.wide.u32 %rd2, %r1, 4;
+  add.s64 %rd3, %rd1, %rd2;
+  st.global.u32 [%rd3], %r1;
+  ret;
+}
+)");
+  const std::vector<std::string> words = {"ptx", "run", path("k.ptx"), "--block", "32", "--arg"};
+  const auto with = [&](const char* buffer) {
+    std::vector<std::string> all = words;
+    all.emplace_back(buffer);
+    return run_command(all);
+  };
+  EXPECT_THAT(with("buf:u32:32:zero").out, HasSubstr("inst_executed"));
+  const CommandResult beyond = with("buf:u32:31:zero");
+  EXPECT_EQ(beyond.exit_code, 1);
+  EXPECT_EQ(beyond.out, "");
+  EXPECT_THAT(beyond.err, HasSubstr("k.ptx:12: out-of-bounds"));
+}
+
+TEST_F(FirstDay, MlirIsRefusedWithAWay) {
+  write_file(path("m.mlir"), "#loc = loc(unknown)\nmodule @jit_f {}\n");
+  const CommandResult said = run_command({"info", path("m.mlir")});
+  EXPECT_EQ(said.exit_code, 1);
+  EXPECT_THAT(said.err, HasSubstr("this is MLIR, not HLO text; convert it (convert_stablehlo"));
+}
+
+using FirstDayDeathTest = FirstDay;
+
+TEST_F(FirstDayDeathTest, AnInterruptIsOneLineAndLeavesNoLock) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const std::string lock = path("runs.db.lock"), other = path("other.lock");
+  const auto interrupted = [&] {
+    exit_on_interrupt();
+    std::ofstream(lock) << "";
+    std::ofstream(other) << "";
+    const RemovedOnInterrupt removed(lock);
+    { const RemovedOnInterrupt no_longer(other); }
+    std::raise(SIGINT);
+  };
+  EXPECT_EXIT(interrupted(), ::testing::ExitedWithCode(130), "^stitchwork: interrupted\n$");
+  EXPECT_FALSE(fs::exists(lock));
+  EXPECT_TRUE(fs::exists(other));
+}
+
+}  // namespace TEST_FILE
+}  // namespace stitchwork
