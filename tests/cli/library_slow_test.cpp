@@ -92,8 +92,9 @@ TEST(LibrarySlow, AKilledCollectionLosesAtMostAKeyAndTheSecondBuildsNothing) {
   EXPECT_EQ(read_file(file), bytes);
 }
 
-FusionPlan plan_by(const Model& model, const PerformanceLibrary& library) {
+FusionPlan plan_by(const Model& model, const PerformanceLibrary& library, std::vector<Edit> edits = {}) {
   PlanOptions options;
+  options.edits = std::move(edits);
   options.record_decisions = true;
   options.library = &library;
   return make_plan(model.graph, device("v100"), "fusionstitching-2018", options);
@@ -145,7 +146,13 @@ void expect_nearly_the_best(const Model& model, const PerformanceLibrary& librar
   int others = 0;
   std::string best_launch;
   for (const auto& [blocks, threads] : launches) {
-    const FusionPlan other = plan_by(model, only(library, blocks, threads));
+    std::vector<Edit> edits;
+    for (const KernelPlan& kernel : chosen.kernels)
+      edits.push_back({EditKind::kBlock,
+                       {model.graph.entry_computation().node(kernel.outputs.front()).name},
+                       "",
+                       threads});
+    const FusionPlan other = plan_by(model, only(library, blocks, threads), edits);
     const auto is_wanted = [&, b = blocks, t = threads](const KernelPlan& kernel) {
       return kernel.launch.grid == b && kernel.launch.block == t;
     };

@@ -65,8 +65,9 @@ class Kernels {
     return key;
   }
 
-  /// Sums of ops say nothing of what adds up in one kernel, as the instructions of warps without elements do:
-  /// of choices whose sums are as good as equal the one whose kernel the estimate has as the fastest.
+  /// Sums of ops choose the schedule; they say little of the size of a block, as an op's own kernel waits for
+  /// memory where the fused one reads shared memory, and as instructions of idle warps hide there and add up
+  /// here. So of several choices the one whose kernel the estimate has as the fastest.
   KernelPlan best_kernel(const Tuned& tuned, const std::vector<Tuning>& choices) {
     Made best = made_by(tuned, choices.front());
     const Tuning* chosen = &choices.front();
@@ -163,7 +164,9 @@ class Kernels {
           if (second != nullptr)
             why += fmt::format("; next {} with {:.2f} us", to_text(second->root), least(*second));
           if (choices > 1)
-            why += fmt::format("; the fastest by estimate of {} whose sums are nearly equal", choices);
+            why += fmt::format(
+                "; the fastest by estimate of {} sizes of blocks and schedules of nearly equal sums",
+                choices);
         }
         return Verdict::yes("fs18.schedule", why);
       });

@@ -86,8 +86,9 @@ class Tuner {
                                   Verdict* why);
   void join(Tuned& tuned, Extension extension);
 
-  /// Of a finished fusion's that fit, the one of the least sum, and by a library those whose sums are as good
-  /// as equal (kEqualSums), best first. Ties: fewer waves of threads, more blocks, larger blocks.
+  /// Of a finished fusion's that fit, the one of the least sum; by a library then all sizes of blocks of it,
+  /// and of those whose sums are as good as equal (kEqualSums), best first. Ties: fewer waves of threads,
+  /// more blocks, larger blocks.
   std::vector<Tuning> choices(const Tuned& tuned);
 
   /// The fusion with the index maps that its kernel evaluates.
