@@ -215,9 +215,6 @@ Planned load_planned(const PlanArguments& arguments, bool record_decisions, OpTr
   if (!arguments.override_file.empty())
     throw Error("--override with --plan: a saved plan is not planned again",
                 "give MODEL and --planner instead");
-  if (!arguments.library_file.empty())
-    throw Error("--library with --plan: a saved plan is not planned again",
-                "give MODEL and --planner instead");
   const std::string& file = arguments.plan_file;
   const std::string text = read_file(file);
   const PlanHeader header = read_plan_header(text, file);
@@ -231,6 +228,13 @@ Planned load_planned(const PlanArguments& arguments, bool record_decisions, OpTr
   planned.plan = plan_from_json(planned.model.graph, text, file);
   planned.device = &device(planned.plan.device);
   require_valid(planned.model.graph, *planned.device, planned.plan, file);
+  if (const auto* library = arguments.library(); library && library->sha256 != planned.plan.library)
+    throw Error(file, 0, 0,
+                planned.plan.library.empty()
+                    ? std::string("the plan was made without a library")
+                    : fmt::format("the plan was made by another library (sha256 {}, that of {} is {})",
+                                  planned.plan.library, arguments.library_file, library->sha256),
+                "give --plan with the library that it was made by, or MODEL and --planner instead");
   if (arguments.tf32 && !planned.plan.tf32) allow_tf32(planned.model.graph, *planned.device, planned.plan);
   return planned;
 }

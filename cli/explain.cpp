@@ -2,6 +2,7 @@
 #include "analysis/explain/explain.h"
 
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "analysis/explain/what_if.h"
 #include "analysis/plan/overrides_json.h"
@@ -75,6 +76,17 @@ ordered_json to_json(const Explanation& e, const FusionPlan& plan, const std::ve
           {"decisions", decisions}};
 }
 
+/// A saved plan holds no decisions: those of planning it again by its library, if that gives the same plan.
+void take_decisions(Planned& planned, const fusionstitching::PerformanceLibrary& library) {
+  const Graph& model = model_graph(planned.model.graph, planned.plan);
+  PlanOptions options = as_planned(planned.plan, true);
+  options.library = &library;
+  FusionPlan again = make_plan(model, *planned.device, planned.plan.planner, options);
+  std::vector<Decision> decisions = std::exchange(again.decisions, {});
+  if (plan_document(model, again) == plan_document(planned.graph(), planned.plan))
+    planned.plan.decisions = std::move(decisions);
+}
+
 }  // namespace
 
 void add_explain(CLI::App& app, Cli& cli) {
@@ -93,8 +105,10 @@ void add_explain(CLI::App& app, Cli& cli) {
     if (op->empty() && !arguments->plan_file.empty()) op->swap(arguments->model);
     if (op->empty()) throw CLI::RequiredError("OP");
     OpTrace trace;
-    const Planned planned = load_planned(*arguments, true, &trace);
+    Planned planned = load_planned(*arguments, true, &trace);
     const Graph& graph = planned.model.graph;
+    if (!arguments->plan_file.empty() && arguments->library() != nullptr)
+      take_decisions(planned, *arguments->library());
     const Explanation explanation = has_op(graph, planned.plan, *op)
                                         ? explain(graph, planned.plan, *op)
                                         : explain_as_read(graph, planned.plan, trace, *op);

@@ -273,8 +273,10 @@ class Reproducer {
 
   void add_value(const JsonCursor& one, const ValueContext& context, ReproducedTable& table) {
     if (one.find("average_of") || one.find("variants")) {
+      const std::vector<ReproducedValue> values =
+          one.find("variants") ? comparable(table, context) : table.values;
       each_variant(one, context, [&](const std::string& variant) {
-        ReproducedValue average = average_of(one, table.values, variant);
+        ReproducedValue average = average_of(one, values, variant);
         // The paper's is of the whole models, by their sizes.
         if (!result_.exports.empty()) average.paper.reset();
         // A folder may have some of the exports: the paper's mean over the same rows.
@@ -291,6 +293,33 @@ class Reproducer {
     }
     const auto workload = one.find("workload");
     table.values.push_back(value_of(one, one.at("row").text(), workload ? workload->text() : "", context));
+  }
+
+  /// Means of variants are over the same rows: those that all have, but for variants that have none.
+  /// The table says which rows that leaves out, and by whom.
+  static std::vector<ReproducedValue> comparable(ReproducedTable& table, const ValueContext& context) {
+    std::set<std::string> some, rows;
+    for (const ReproducedValue& v : table.values)
+      if (v.ours && !v.averaged) some.insert(v.column);
+    std::map<std::string, std::vector<std::string>> lacking;  // variants by row
+    for (const ReproducedValue& v : table.values) {
+      if (v.averaged) continue;
+      rows.insert(v.row);
+      if (!v.ours && some.contains(v.column)) lacking[v.row].push_back(v.column);
+    }
+    std::vector<ReproducedValue> result = table.values;
+    std::erase_if(result, [&](const ReproducedValue& v) { return lacking.contains(v.row); });
+    if (lacking.empty()) return result;
+    std::map<std::string, std::vector<std::string>> by_variants;
+    for (const auto& [row, variants] : lacking)
+      by_variants[fmt::format("{}", fmt::join(variants, ", "))].push_back(row);
+    std::string without;
+    for (const auto& [variants, of] : by_variants)
+      without += fmt::format("{}{} of {}", without.empty() ? "" : "; ", variants, fmt::join(of, ", "));
+    table.notes.push_back(fmt::format(
+        "Means are over the {} of {} rows that all have. No plan, as it failed or took more than {} s: {}.",
+        rows.size() - lacking.size(), rows.size(), context.experiment->spec.timeout_s, without));
+    return result;
   }
 
   /// Calls add(variant) for each of the experiment's where a column has `variants` "each", else add("").

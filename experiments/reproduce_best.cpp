@@ -57,12 +57,16 @@ std::vector<Part> parts(const TrialResults& best, const TrialResults& other) {
 
 std::optional<BestVariant> best_of(const ValueContext& context, const std::string& workload) {
   std::vector<Contender> contenders;
+  std::vector<std::string> absent;
   for (const Variant& variant : context.experiment->spec.variants) {
     const TrialResults* trial = context.experiment->trial(workload, variant.name, context.device);
     const auto us = trial == nullptr ? std::nullopt : trial->median("total_us");
-    if (!us) return std::nullopt;
-    contenders.push_back({variant.name, trial, *us});
+    if (us)
+      contenders.push_back({variant.name, trial, *us});
+    else
+      absent.push_back(variant.name);
   }
+  if (contenders.size() < 2) return std::nullopt;
   std::ranges::stable_sort(contenders, {}, &Contender::us);
   BestVariant best;
   const Contender& first = contenders.front();
@@ -82,6 +86,8 @@ std::optional<BestVariant> best_of(const ValueContext& context, const std::strin
     }
     break;
   }
+  if (!absent.empty())
+    best.why += fmt::format("{}without {}", best.why.empty() ? "" : "; ", fmt::join(absent, ", "));
   return best;
 }
 

@@ -26,6 +26,17 @@ namespace stitchwork::gui {
 namespace {
 
 constexpr int kRecentFiles = 8;
+/// Of a hash, to tell files apart at sight.
+constexpr std::size_t kHashDigits = 12;
+
+/// By which library the plan was made; "" by none.
+QString library_text(const PlannedModel& planned) {
+  if (planned.plan->library.empty()) return {};
+  const QString file = QFileInfo(q(planned.settings.library)).fileName();
+  return MainWindow::tr(" · by %1 (sha256 %2…)")
+      .arg(file.isEmpty() ? MainWindow::tr("a library") : file,
+           q(planned.plan->library.substr(0, kHashDigits)));
+}
 
 }  // namespace
 
@@ -199,13 +210,14 @@ void MainWindow::show_settings() {
   if (!planned) return status_->setText(tr("No model is open"));
   const PlanCounts& c = planned->plan->counts;
   status_->setText(
-      tr("%1 · %2 on %3 · %4 kernels, %5 library calls, %6 copies · %7 modelled · planned in %8 ms%9")
+      tr("%1 · %2 on %3 · %4 kernels, %5 library calls, %6 copies · %7 modelled · planned in %8 ms%9%10")
           .arg(q(planned->graph().source), q(planned->plan->planner), q(planned->plan->device))
           .arg(c.memory_kernels)
           .arg(c.library_calls)
           .arg(c.copies + c.memsets)
           .arg(us(planned->plan->predicted_us))
           .arg(planned->plan_ms, 0, 'f', 0)
+          .arg(library_text(*planned))
           .arg(planned->plan_file.isEmpty() ? QString() : tr(" · from %1").arg(planned->plan_file)));
 }
 

@@ -98,6 +98,7 @@ class MainWindow : public QMainWindow {
   void show_go_to();
   void show_help();
   void show_knobs();
+  QWidget* library_row();
   void ask_export(const QString& filter, const QString& ending);
   void set_appearance(Appearance appearance);
   QAction* add_action(QMenu* menu, const QString& text, const QKeySequence& keys, std::function<void()> run);

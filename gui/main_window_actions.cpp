@@ -8,10 +8,12 @@
 #include <QFileDialog>
 #include <QFileInfo>
 #include <QFormLayout>
+#include <QHBoxLayout>
 #include <QLabel>
 #include <QLineEdit>
 #include <QMenu>
 #include <QMenuBar>
+#include <QPushButton>
 #include <QStackedWidget>
 #include <QTabWidget>
 #include <QTextBrowser>
@@ -257,11 +259,44 @@ void MainWindow::show_knobs() {
             [this, name = q(name)](const QString& v) { session_.set_knob(name, v); });
     form->addRow(q(name), box);
   }
+  if (row.takes_library) form->addRow(tr("library"), library_row());
   if (values.empty()) layout->addWidget(new QLabel(tr("This planner has no knobs: it is what others do.")));
   auto* buttons = new QDialogButtonBox(QDialogButtonBox::Close);
   connect(buttons, &QDialogButtonBox::rejected, &dialog, &QDialog::reject);
   layout->addWidget(buttons);
   dialog.exec();
+}
+
+/// Times of single ops to plan by: which file, another one, none.
+QWidget* MainWindow::library_row() {
+  auto* line = new QWidget;
+  auto* row = new QHBoxLayout(line);
+  row->setContentsMargins(0, 0, 0, 0);
+  auto* file = new QLabel;
+  file->setObjectName("library_file");
+  auto* choose = new QPushButton(tr("Choose …"));
+  choose->setObjectName("choose_library");
+  choose->setToolTip(tr("Times of single ops, as `stitchwork library collect` writes them"));
+  auto* none = new QPushButton(tr("None"));
+  none->setObjectName("no_library");
+  const auto show = [this, file, none] {
+    const QString name = q(session_.settings().library);
+    file->setText(name.isEmpty() ? tr("none: times are modelled") : QFileInfo(name).fileName());
+    file->setToolTip(name);
+    none->setEnabled(!name.isEmpty());
+  };
+  show();
+  connect(&session_, &Session::settings_changed, line, show);
+  connect(choose, &QPushButton::clicked, this, [this] {
+    const QString chosen = QFileDialog::getOpenFileName(this, tr("Plan by a performance library"), {},
+                                                        tr("Libraries (*.library *.db);;All files (*)"));
+    if (!chosen.isEmpty()) session_.set_library(chosen);
+  });
+  connect(none, &QPushButton::clicked, this, [this] { session_.set_library({}); });
+  row->addWidget(file, 1);
+  row->addWidget(choose);
+  row->addWidget(none);
+  return line;
 }
 
 void MainWindow::show_help() {

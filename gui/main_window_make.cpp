@@ -200,6 +200,7 @@ void MainWindow::make_toolbar() {
   bar->addWidget(search_count_);
   connect(search_, &QLineEdit::textChanged, this, &MainWindow::search);
   status_ = new QLabel;
+  status_->setObjectName("status");
   busy_ = new QProgressBar;
   busy_->setMaximumWidth(200);
   busy_->setTextVisible(false);

@@ -10,6 +10,7 @@
 #include "analysis/verify/verify.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "experiments/performance_library.h"
 
 namespace stitchwork::gui {
 namespace {
@@ -37,9 +38,12 @@ PlannedPtr plan_model(std::shared_ptr<const Model> model, const PlanSettings& se
   planned->model = std::move(model);
   planned->device = &device(settings.device);
   planned->settings = settings;
+  if (!settings.library.empty())
+    planned->library = std::make_shared<const fusionstitching::PerformanceLibrary>(
+        performance_library(read_library(settings.library), settings.library, false));
   const auto begin = std::chrono::steady_clock::now();
-  planned->plan = std::make_shared<FusionPlan>(make_plan(
-      planned->model->graph, *planned->device, settings.planner, {settings.knobs, settings.edits, true}));
+  planned->plan = std::make_shared<FusionPlan>(
+      make_plan(planned->model->graph, *planned->device, settings.planner, planned->options(true)));
   planned->plan_ms =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
   return finish(std::move(planned));

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/planners/fusionstitching/library.h"
 #include "analysis/planners/planner.h"
 #include "experiments/model.h"
 #include "gui/layout/fold_tree.h"
@@ -20,6 +21,7 @@ struct PlanSettings {
   std::string planner = "astitch", device = "v100-sxm2";
   std::map<std::string, std::string> knobs;
   std::vector<Edit> edits;
+  std::string library = {};  ///< file of a performance library (docs/cli.md#library); empty: none
   bool operator==(const PlanSettings&) const = default;
 };
 
@@ -41,6 +43,7 @@ struct PlannedModel {
   std::vector<std::shared_ptr<const PlannedModel>> bodies;
   std::vector<NodeLook> looks;  ///< by node of the folds; empty but for graphs read from files
   PlanSettings settings;
+  std::shared_ptr<const fusionstitching::PerformanceLibrary> library;  ///< of the settings, as planned by
   QString plan_file;  ///< it was loaded from there; empty: planned
   double plan_ms = 0;
 
@@ -48,6 +51,12 @@ struct PlannedModel {
   const Graph& graph() const { return planned_graph(model->graph, *plan); }
   const Computation& entry() const { return graph().entry_computation(); }
   const StepRow& row(int step) const { return steps[static_cast<std::size_t>(step)]; }
+  /// As `library` and the knobs and edits of the settings have it.
+  PlanOptions options(bool record_decisions) const {
+    PlanOptions result{settings.knobs, settings.edits, record_decisions};
+    result.library = library.get();
+    return result;
+  }
   bool has_step(int step) const { return step >= 0 && step < static_cast<int>(steps.size()); }
   /// Whose step it is: itself, or one of its bodies; of no step itself.
   const PlannedModel& part(int step) const {

@@ -122,8 +122,8 @@ void Session::hold_profile() {
 void Session::set_planner(const QString& name) {
   PlanSettings next = settings_;
   next.planner = name.toStdString();
-  // Knobs and overrides that the planner does not honour would be refused: they stay with the plan before, in
-  // undo.
+  // Knobs, overrides and a library that the planner does not heed would be refused: they stay with the plan
+  // before, in undo.
   const Planner& row = planner(next.planner);
   std::erase_if(next.knobs, [&](const auto& knob) {
     return std::find(row.knobs.begin(), row.knobs.end(), knob.first) == row.knobs.end();
@@ -131,6 +131,7 @@ void Session::set_planner(const QString& name) {
   std::erase_if(next.edits, [&](const Edit& edit) {
     return std::find(row.edits.begin(), row.edits.end(), edit.kind) == row.edits.end();
   });
+  if (!row.takes_library) next.library.clear();
   change(next, tr("planner %1").arg(name));
 }
 
@@ -149,6 +150,12 @@ void Session::set_knob(const QString& knob, const QString& value) {
   else
     next.knobs[knob.toStdString()] = value.toStdString();
   change(next, tr("%1 %2").arg(knob, value));
+}
+
+void Session::set_library(const QString& file) {
+  PlanSettings next = settings_;
+  next.library = file.toStdString();
+  change(next, file.isEmpty() ? tr("no library") : tr("library %1").arg(file));
 }
 
 void Session::add_edit(const Edit& edit) {
@@ -252,7 +259,7 @@ void Session::run(const RunSettings& settings) {
   if (!planned_) return;
   TrialSpec spec;
   spec.planner = planned_->settings.planner;
-  spec.options = {planned_->settings.knobs, planned_->settings.edits, false};
+  spec.options = planned_->options(false);
   spec.device = planned_->settings.device;
   if (!planned_->plan_file.isEmpty()) spec.plan = *planned_->plan;
   spec.check = settings.check;
@@ -262,11 +269,12 @@ void Session::run(const RunSettings& settings) {
   spec.lines = true;
   jobs_.start(
       Jobs::kRun, tr("running %1 in the simulator").arg(QString::fromStdString(planned_->graph().source)),
-      [model = planned_->model, spec, database = settings.database](const JobContext& job) {
+      [planned = planned_, spec, database = settings.database](const JobContext& job) {
+        const Model& model = *planned->model;
         auto result = std::make_shared<const TrialResult>(run_trial(
-            *model, spec,
+            model, spec,
             [&](double done, const std::string& what) { job.progress(done, QString::fromStdString(what)); }));
-        if (!database.isEmpty()) Store::open(database.toStdString()).record("adhoc", *model, spec, *result);
+        if (!database.isEmpty()) Store::open(database.toStdString()).record("adhoc", model, spec, *result);
         return result;
       },
       [this](std::shared_ptr<const TrialResult> result) { take_result(std::move(result)); });

@@ -51,6 +51,8 @@ class Session : public QObject {
   void set_planner(const QString& planner);
   void set_device(const QString& device);
   void set_knob(const QString& knob, const QString& value);
+  /// A performance library's file, for planners that take one; empty: none.
+  void set_library(const QString& file);
   void add_edit(const Edit& edit);
   void remove_edit(int index);
   void set_edits(const std::vector<Edit>& edits, const QString& what);

@@ -163,7 +163,7 @@ void AdvicePanel::ask() {
       Jobs::kAdvise, tr("looking for advice"),
       [planned](const JobContext&) {
         return advise(planned->model->graph, *planned->device, planned->settings.planner,
-                      {planned->settings.knobs, planned->settings.edits, false});
+                      planned->options(false));
       },
       [this](std::vector<Advice> advice) {
         advice_ = std::move(advice);

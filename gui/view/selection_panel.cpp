@@ -117,7 +117,8 @@ void SelectionPanel::try_alternatives() {
   session_.jobs().start(
       Jobs::kExplain, tr("trying alternatives"),
       [planned, explanation = *explanation_](const JobContext&) {
-        return try_overrides(planned->graph(), *planned->plan, explanation);
+        return try_overrides(planned->graph(), *planned->plan, explanation, kTriedOverrides,
+                             planned->library.get());
       },
       [this](std::vector<WhatIf> trials) {
         trials_ = std::move(trials);

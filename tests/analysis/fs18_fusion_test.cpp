@@ -116,7 +116,7 @@ TEST(FsTuning, AFusionsSchedulesAreThoseEveryOpFollows) {
   const auto fusions = fuse(passes.units, passes.tuner, passes.options, passes.recorder);
   const Tuned& tuned = fusions.begin()->second;
   EXPECT_EQ(tuned.cuts.size(), 5u);  // 1, 2, 4, 8, 16 blocks
-  const Tuning tuning = passes.tuner.choose(tuned);
+  const Tuning tuning = passes.tuner.choices(tuned).front();
   EXPECT_EQ(tuning.blocks, 16);  // the P100 has 56 SMs
   EXPECT_EQ(tuning.schedules.at(passes.id("reduce.1")), (Schedule{1, 8, ScheduleType::kRow}));
   EXPECT_EQ(tuning.schedules.at(passes.id("dot.1")), (Schedule{0, 16, ScheduleType::kRow}));

@@ -104,6 +104,29 @@ TEST_F(LibraryCommand, DecidesForThePlannersThatTakeOne) {
                   "run");
 }
 
+TEST_F(LibraryCommand, ASavedPlanIsExplainedByTheLibraryItWasMadeBy) {
+  const std::string file = library("a.library"), plan = path("plan.json");
+  const std::vector<std::string> made = {path("tanh.hlo"), "-p", "fusionstitching-2018", "--library", file};
+  std::vector<std::string> words = {"plan", "-o", plan};
+  words.insert(words.begin() + 1, made.begin(), made.end());
+  ASSERT_EQ(run_command(words).exit_code, 0);
+  words = {"explain", "t"};
+  words.insert(words.begin() + 1, made.begin(), made.end());
+  const CommandResult as_planned = run_command(words);
+  EXPECT_THAT(as_planned.out, HasSubstr("the sum over its ops (simulated)"));
+  EXPECT_EQ(run_command({"explain", "--plan", plan, "t", "--library", file}).out, as_planned.out);
+  EXPECT_THAT(run_command({"explain", "--plan", plan, "t"}).out, Not(HasSubstr("fs18.schedule")));
+
+  // A plan that was changed by hand is not what planning gives: it has no decisions.
+  std::string text = read_file(plan);
+  const std::string block = "\"block\": 64";
+  ASSERT_NE(text.find(block), std::string::npos);
+  write_file(plan, text.replace(text.find(block), block.size(), "\"block\": 96"));
+  const CommandResult changed = run_command({"explain", "--plan", plan, "t", "--library", file});
+  EXPECT_EQ(changed.exit_code, 0) << changed.err;
+  EXPECT_THAT(changed.out, Not(HasSubstr("fs18.schedule")));
+}
+
 TEST_F(LibraryCommand, ShowsAndMerges) {
   const std::string a = library("a.library"), b = library("b.library", "measured");
   expect_document({"library", "show", a}, "library");
@@ -163,7 +186,10 @@ TEST_F(LibraryCommand, BadOnesAreOneLineAndNothingIsWritten) {
 
   run_command({"plan", model, "-p", "fusionstitching-2018", "-o", path("plan.json")});
   expect_error({"run", "--plan", path("plan.json"), "--library", v100},
-               HasSubstr("a saved plan is not planned again"));
+               HasSubstr("the plan was made without a library"));
+  run_command({"plan", model, "-p", "fusionstitching-2018", "--library", v100, "-o", path("plan.json")});
+  expect_error({"explain", "--plan", path("plan.json"), "t", "--library", measured},
+               AllOf(HasSubstr("by another library (sha256 "), HasSubstr("measured.library is ")));
 }
 
 TEST_F(LibraryCommand, HelpHasExamplesAndShellsCompleteIt) {

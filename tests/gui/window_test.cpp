@@ -12,6 +12,8 @@
 #include <QTreeView>
 
 #include "core/base/file.h"
+#include "experiments/performance_library.h"
+#include "gui/model/text.h"
 #include "gui/view/command_palette.h"
 #include "gui/view/export.h"
 #include "occupancy_model/occupancy.h"
@@ -284,6 +286,55 @@ TEST_F(WindowTest, KnobIsSetInItsDialog) {
   settle();
   EXPECT_EQ(window->session().planned()->plan->options.at("mapping"), "paper");
   EXPECT_EQ(window->session().planned()->plan->counts.memory_kernels, 1);
+}
+
+TEST_F(WindowTest, ALibraryIsChosenByItsFileShownByItsHashAndUndone) {
+  const std::string file = path("v100.library").toStdString();
+  LibraryWriter::open(file).insert(
+      {{"divide f32[13,97] row 0/13 t256", "v100-sxm2", "NVRTC 13.0", 2.5, "simulated", "test"}});
+  choose("planner", "fusionstitching-2018");
+  open("softmax_tiny");
+  const std::string modelled = plan_json(*window->session().planned());
+  window->session().set_library(q(file));
+  settle();
+  const PlannedPtr planned = window->session().planned();
+  EXPECT_EQ(planned->plan->library, read_library(file).sha256);
+  const QString hash = q(planned->plan->library.substr(0, 12));
+  EXPECT_TRUE(child<QLabel>("status")->text().contains("by v100.library (sha256 " + hash))
+      << child<QLabel>("status")->text().toStdString();
+  window->session().run({});
+  settle();
+  ASSERT_TRUE(window->session().result());
+  EXPECT_EQ(window->session().result()->executable.plan.library, planned->plan->library);
+  QTimer::singleShot(50, window.get(), [&] {
+    auto* dialog = window->findChild<QDialog*>("knobs");
+    ASSERT_NE(dialog, nullptr);
+    auto* shown = dialog->findChild<QLabel*>("library_file");
+    ASSERT_NE(shown, nullptr);
+    EXPECT_EQ(shown->text(), "v100.library");
+    QTest::mouseClick(dialog->findChild<QAbstractButton*>("no_library"), Qt::LeftButton);
+    EXPECT_EQ(shown->text(), "none: times are modelled");
+    dialog->reject();
+  });
+  for (QAction* action : window->actions())
+    if (action->text() == "Knobs …") action->trigger();
+  settle();
+  EXPECT_EQ(plan_json(*window->session().planned()), modelled);
+  window->session().undo().undo();
+  settle();
+  EXPECT_EQ(window->session().planned()->plan->library, planned->plan->library);
+
+  // One of another device is refused, and the plan by the first one stays.
+  const std::string other = path("other.library").toStdString();
+  LibraryWriter::open(other).insert(
+      {{"divide f32[13,97] row 0/13 t256", "h200", "NVRTC 13.0", 2.5, "simulated", "test"}});
+  window->session().set_library(q(other));
+  settle();
+  EXPECT_EQ(window->session().settings().library, file);
+  choose("planner", "xla");  // takes none
+  settle();
+  EXPECT_EQ(window->session().settings().library, "");
+  EXPECT_EQ(window->session().planned()->plan->planner, "xla");
 }
 
 TEST_F(WindowTest, GoToFindsAnOpByItsName) {

@@ -60,6 +60,7 @@ class OpTimes {
   int kind(NodeId op);
   /// Of a schedule that is not strided.
   const BySize& best(NodeId op, const Schedule& schedule);
+  bool by_library() const { return library_ != nullptr; }
   /// Keys that the library does not have, ascending. Ops without a key (library_key.h) are always modelled.
   const std::set<std::string>& misses() const { return misses_; }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <unordered_map>
 #include <utility>
 
 #include "analysis/facts/facts.h"
@@ -11,6 +12,7 @@
 #include "analysis/plan/inlined_kernel.h"
 #include "analysis/planners/fusionstitching/alone.h"
 #include "analysis/planners/fusionstitching/deep/subgraph_fusion.h"
+#include "analysis/planners/fusionstitching/ilp/alike.h"
 #include "analysis/planners/fusionstitching/kernel.h"
 #include "core/base/parallel.h"
 #include "core/base/sorted.h"
@@ -22,9 +24,10 @@ namespace {
 /// From fusions to kernels. Asks the times that fusing left behind, so it is for one thread.
 class Kernels {
  public:
-  Kernels(const Graph& graph, const Device& device, const Options& options, Tuner& tuner, OpTimes& times,
-          const Layers& layers, Recorder& recorder)
+  Kernels(const Graph& graph, const astitch::Nodes& nodes, const Device& device, const Options& options,
+          Tuner& tuner, OpTimes& times, const Layers& layers, Recorder& recorder)
       : graph_(graph),
+        nodes_(nodes),
         computation_(graph.entry_computation()),
         device_(device),
         options_(options),
@@ -33,34 +36,89 @@ class Kernels {
         layers_(layers),
         recorder_(recorder) {}
 
+  /// Fusions that are alike have kernels that are alike.
   KernelPlan kernel_of(const Tuned& tuned) {
-    const Tuning tuning = tuner_.choose(tuned);
-    record_schedule(tuned, tuning);
-    SharingRules rules = tuner_.sharing_rules();
-    KernelPlan kernel = kernel_by(tuned, tuning, rules);
-    if (!is_sound(graph_, kernel)) {
-      // The schedule of steps tells values in one place apart by less than the predicate does.
-      rules.in_place = [](NodeId, NodeId, const IsShared&) { return false; };
-      kernel = kernel_by(tuned, tuning, rules);
-    }
-    record_memory(kernel);
-    return kernel;
+    const std::vector<Tuning> choices = tuner_.choices(tuned);
+    if (recorder_.enabled() || !options_.constraints.block.empty()) return best_kernel(tuned, choices);
+    const Fusion fusion = tuner_.fusion_of(tuned);
+    const auto [known, fresh] = known_.try_emplace(key_of(fusion, choices), fusion.ops, KernelPlan());
+    auto& [ops, kernel] = known->second;
+    if (fresh) kernel = best_kernel(tuned, choices);
+    return fresh ? kernel : renamed(computation_, kernel, ops, fusion.ops);
   }
 
  private:
-  KernelPlan kernel_by(const Tuned& tuned, const Tuning& tuning, const SharingRules& rules) {
-    stitched_ = {tuner_.fusion_of(tuned), {}, {}, {}, tuning.threads};
-    asked_ = tuner_.requests_of(stitched_.fusion, tuning.schedules);
+  /// Equal where best_kernel is but for the ops' names. Who gives up shared memory first follows from spans.
+  std::string key_of(const Fusion& fusion, const std::vector<Tuning>& choices) const {
+    std::string key = pattern_key(nodes_, fusion.ops, fusion.roots);
+    if (!std::ranges::all_of(choices, &Tuning::fits_whole))
+      for (const NodeId op : fusion.ops) key += fmt::format(" {}", layers_.of(op));
+    for (const Tuning& choice : choices) {
+      key += fmt::format(";{} {}", choice.blocks, choice.size);
+      for (const NodeId op : fusion.ops)
+        if (const auto at = choice.schedules.find(op); at != choice.schedules.end())
+          key += fmt::format(" {},{},{}", at->second.split_dim, at->second.sword,
+                             static_cast<int>(at->second.type));
+        else
+          key += " -";
+    }
+    return key;
+  }
+
+  /// Sums of ops choose the schedule; they say little of the size of a block, as an op's own kernel waits for
+  /// memory where the fused one reads shared memory, and as instructions of idle warps hide there and add up
+  /// here. So of several choices the one whose kernel the estimate has as the fastest.
+  KernelPlan best_kernel(const Tuned& tuned, const std::vector<Tuning>& choices) {
+    Made best = made_by(tuned, choices.front());
+    const Tuning* chosen = &choices.front();
+    if (choices.size() > 1) {
+      double least_us = kernel_cost(graph_, device_, best.kernel).predicted_us;
+      for (std::size_t c = 1; c < choices.size(); ++c) {
+        Made other = made_by(tuned, choices[c]);
+        const double us = kernel_cost(graph_, device_, other.kernel).predicted_us;
+        if (us >= least_us) continue;
+        least_us = us;
+        best = std::move(other);
+        chosen = &choices[c];
+      }
+    }
+    record_schedule(tuned, *chosen, choices.size());
+    record_memory(best);
+    return std::move(best.kernel);
+  }
+
+  /// A kernel, and who asked for shared memory and gave up for it.
+  struct Made {
+    KernelPlan kernel;
+    Slots slots;
+    std::vector<Request> asked, shrunk;
+  };
+
+  Made made_by(const Tuned& tuned, const Tuning& tuning) {
+    SharingRules rules = tuner_.sharing_rules();
+    Made made = made_by(tuned, tuning, rules);
+    if (is_sound(graph_, made.kernel)) return made;
+    // The schedule of steps tells values in one place apart by less than the predicate does.
+    rules.in_place = [](NodeId, NodeId, const IsShared&) { return false; };
+    return made_by(tuned, tuning, rules);
+  }
+
+  Made made_by(const Tuned& tuned, const Tuning& tuning, const SharingRules& rules) {
+    Stitched stitched{tuner_.fusion_of(tuned), {}, {}, {}, tuning.threads};
+    Made made;
+    made.asked = tuner_.requests_of(stitched.fusion, tuning.schedules);
     const auto span = [&](NodeId op) { return layers_.of(op); };
-    SharedPlan shared = plan_shared(computation_, stitched_.fusion, asked_, span, rules);
-    stitched_.slots = std::move(shared.slots);
-    shrunk_ = std::move(shared.shrunk);
-    for (const Request& request : shrunk_) stitched_.shrunk.push_back(request.op);
-    std::sort(stitched_.shrunk.begin(), stitched_.shrunk.end());
-    add_loops(tuning, stitched_);
-    KernelPlan kernel = stitched_kernel(computation_, stitched_);
-    if (!options_.tuned) return kernel;
-    return with_vectors(graph_, device_, kernel).value_or(std::move(kernel));
+    SharedPlan shared = plan_shared(computation_, stitched.fusion, made.asked, span, rules);
+    made.slots = stitched.slots = std::move(shared.slots);
+    made.shrunk = std::move(shared.shrunk);
+    for (const Request& request : made.shrunk) stitched.shrunk.push_back(request.op);
+    std::sort(stitched.shrunk.begin(), stitched.shrunk.end());
+    add_loops(tuning, stitched);
+    made.kernel = stitched_kernel(computation_, stitched);
+    if (!options_.tuned) return made;
+    if (auto tuned_kernel = with_vectors(graph_, device_, made.kernel))
+      made.kernel = std::move(*tuned_kernel);
+    return made;
   }
 
   /// A loop each of the outputs and of what has shared memory.
@@ -80,7 +138,7 @@ class Kernels {
 
   const std::string& name(NodeId op) const { return computation_.node(op).name; }
 
-  void record_schedule(const Tuned& tuned, const Tuning& tuning) {
+  void record_schedule(const Tuned& tuned, const Tuning& tuning, std::size_t choices) {
     if (!recorder_.enabled()) return;
     const Dims& dims = computation_.node(tuned.seeds.front()).shape.dims;
     const std::vector<Schedule> all = candidates(dims);
@@ -105,6 +163,10 @@ class Kernels {
               tuning.threads, tuning.us, methods(tuned, roots, tuning), all.size(), satisfiable.size());
           if (second != nullptr)
             why += fmt::format("; next {} with {:.2f} us", to_text(second->root), least(*second));
+          if (choices > 1)
+            why += fmt::format(
+                "; the fastest by estimate of {} sizes of blocks and schedules of nearly equal sums",
+                choices);
         }
         return Verdict::yes("fs18.schedule", why);
       });
@@ -140,23 +202,23 @@ class Kernels {
 
   static double least(const Cut& cut) { return *std::min_element(cut.us.begin(), cut.us.end()); }
 
-  void record_memory(const KernelPlan& kernel) {
+  void record_memory(const Made& made) {
     if (!recorder_.enabled()) return;
-    for (const Request& request : asked_)
+    for (const Request& request : made.asked)
       recorder_.add("memory", name(request.op), "", [&] {
         return Verdict::yes("fs.request", fmt::format("{} bytes a block: {}", request.bytes,
                                                       fusionstitching::name(request.cls)));
       });
-    for (const Slot& slot : stitched_.slots.slots)
+    for (const Slot& slot : made.slots.slots)
       recorder_.add("memory", name(slot.op), slot.taken_from == kNoNode ? "" : name(slot.taken_from), [&] {
         const char* how = slot.taken_from == kNoNode ? "of its own"
                           : slot.in_place            ? "in the place of what it reads"
                                                      : "that were another's, dead by then";
         return Verdict::yes("fs.shared", fmt::format("{} bytes at {} {}", slot.bytes, slot.offset, how));
       });
-    if (shrunk_.empty()) return;
-    const KernelCost cost = kernel_cost(graph_, device_, kernel);
-    for (const Request& request : shrunk_)
+    if (made.shrunk.empty()) return;
+    const KernelCost cost = kernel_cost(graph_, device_, made.kernel);
+    for (const Request& request : made.shrunk)
       recorder_.add("memory", name(request.op), "", [&] {
         return Verdict::no(
             "fs.shrunk", fmt::format("{}, {} bytes: its readers compute it; the kernel computes {} elements "
@@ -167,6 +229,7 @@ class Kernels {
   }
 
   const Graph& graph_;
+  const astitch::Nodes& nodes_;
   const Computation& computation_;
   const Device& device_;
   const Options& options_;
@@ -174,9 +237,7 @@ class Kernels {
   OpTimes& times_;
   const Layers& layers_;
   Recorder& recorder_;
-  // Of the kernel in the making.
-  Stitched stitched_;
-  std::vector<Request> asked_, shrunk_;
+  std::unordered_map<std::string, std::pair<std::vector<NodeId>, KernelPlan>> known_;  ///< with its ops
 };
 
 /// What fuses with nothing stays a call, or a copy of a buffer.
@@ -203,7 +264,7 @@ FusionPlan plan_fusionstitching_2018(const Graph& graph, const Device& device, c
   deep::Tuner tuner(graph, device, units, knobs, times);
   const std::map<NodeId, deep::Tuned> fusions = deep::fuse(units, tuner, knobs, recorder);
 
-  deep::Kernels builder(graph, device, knobs, tuner, times, layers, recorder);
+  deep::Kernels builder(graph, nodes, device, knobs, tuner, times, layers, recorder);
   std::vector<KernelPlan> kernels;
   for (const auto& [unit, tuned] : fusions) {
     if (tuned.ops.size() == 1 && deep::is_no_kernel(units, computation.node(unit))) continue;

@@ -60,6 +60,7 @@ struct Tuning {
   double us = 0;
   Schedule root;
   std::map<NodeId, Schedule> schedules;  ///< bypassed ops are absent
+  bool fits_whole = true;                ///< nobody has to share or give up shared memory
 };
 
 class Tuner {
@@ -85,8 +86,10 @@ class Tuner {
                                   Verdict* why);
   void join(Tuned& tuned, Extension extension);
 
-  /// The best of a finished fusion's. Ties: fewer waves of threads, more blocks, larger blocks.
-  Tuning choose(const Tuned& tuned);
+  /// Of a finished fusion's that fit, the one of the least sum; by a library then all sizes of blocks of it,
+  /// and of those whose sums are as good as equal (kEqualSums), best first. Ties: fewer waves of threads,
+  /// more blocks, larger blocks.
+  std::vector<Tuning> choices(const Tuned& tuned);
 
   /// The fusion with the index maps that its kernel evaluates.
   Fusion fusion_of(const Tuned& tuned) const;

@@ -21,6 +21,13 @@ namespace {
 /// Blocks of a kernel whose values go through shared memory: up to so many tasks verify shows that each takes
 /// its own values alone, where that does not follow from the maps (analysis/schedule/locality.cpp).
 constexpr std::int64_t kMostStitchedBlocks = 65536;
+/// Sums of stored times within so much of the least are as good as equal.
+/// A choice, not measured: ops' own kernels of a few microseconds repeat no better.
+constexpr double kEqualSums = 1.02;
+/// Choices that are compared by their kernels, and ops of all of these: what that takes of planning.
+/// A choice, not measured: all sizes of a block of two schedules, and no second kernel of a packed training
+/// step.
+constexpr std::size_t kMostChoices = 2 * kBlockSizes.size(), kMostChoiceOps = 512;
 
 }  // namespace
 
@@ -192,7 +199,7 @@ void Tuner::join(Tuned& tuned, Extension extension) {
   tuned.us = extension.us;
 }
 
-Tuning Tuner::choose(const Tuned& tuned) {
+std::vector<Tuning> Tuner::choices(const Tuned& tuned) {
   struct Choice {
     double us;
     std::int64_t waves, blocks;
@@ -212,21 +219,33 @@ Tuning Tuner::choose(const Tuned& tuned) {
   const auto order = [](const Choice& c) { return std::tuple(c.us, c.waves, -c.blocks, -c.size); };
   std::sort(choices.begin(), choices.end(),
             [&](const Choice& a, const Choice& b) { return order(a) < order(b); });
+  std::vector<Tuning> result;
   for (const Choice& choice : choices) {
+    const std::size_t made = result.size();
+    if (made > 0 &&
+        (!times_.by_library() || made == kMostChoices || (made + 1) * tuned.ops.size() > kMostChoiceOps))
+      break;
+    if (made > 0 && least(tuned.cuts[choice.cut].us, wanted) > kEqualSums * result.front().us) continue;
     const Cut& cut = tuned.cuts[choice.cut];
     const auto schedule_of = [&](NodeId op) {
       return cut.schedules[static_cast<std::size_t>(place_[at(op)])];
     };
     if (!fits(tuned.ops, cut, schedule_of)) continue;
-    Tuning tuning{cut.blocks, choice.size, kBlockSizes[static_cast<std::size_t>(choice.size)],
-                  choice.us,  cut.root,    {}};
+    Tuning& tuning = result.emplace_back(Tuning{cut.blocks,
+                                                choice.size,
+                                                kBlockSizes[static_cast<std::size_t>(choice.size)],
+                                                choice.us,
+                                                cut.root,
+                                                {}});
+    tuning.fits_whole = cut.requested <= options_.shared_bytes;
     if (const auto* block = Constraints::find(options_.constraints.block, tuned.ops))
       tuning.threads = block->second;
     for (const NodeId op : tuned.ops)
       if (const auto schedule = schedule_of(op)) tuning.schedules.emplace(op, *schedule);
-    return tuning;
   }
-  SW_CHECK(false, "no schedule of the fusion of {} fits", computation_.node(tuned.ops.front()).name);
+  SW_CHECK(!result.empty(), "no schedule of the fusion of {} fits",
+           computation_.node(tuned.ops.front()).name);
+  return result;
 }
 
 bool Tuner::is_satisfiable(const Tuned& tuned, const Schedule& root) {
