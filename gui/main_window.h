@@ -79,6 +79,14 @@ class MainWindow : public QMainWindow {
   void make_docks();
   void make_toolbar();
   void make_actions();
+  void make_file_menu();
+  void make_edit_menu();
+  void make_view_menu();
+  void make_go_menu();
+  void make_plan_menu();
+  void make_help_menu();
+  void fill_toolbar();
+  void needs_plan(QAction* action);
   void connect_session();
   void browse();
   void open_dot(const QString& file);
@@ -132,7 +140,7 @@ class MainWindow : public QMainWindow {
   QProgressBar* busy_;
   QPushButton* stop_;                   ///< beside it
   std::vector<QAction*> plan_actions_;  ///< that need a plan
-  QAction *back_, *forward_;
+  QAction *back_, *forward_, *open_action_;
   std::vector<Problem> problem_list_;
   QString asked_file_;  ///< of the model being opened that leaves something open
   std::vector<OnnxQuestion> asked_;

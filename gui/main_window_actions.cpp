@@ -50,14 +50,25 @@ QAction* MainWindow::add_action(QMenu* menu, const QString& text, const QKeySequ
 }
 
 void MainWindow::make_actions() {
+  make_file_menu();
+  make_edit_menu();
+  make_view_menu();
+  make_go_menu();
+  make_plan_menu();
+  make_help_menu();
+  fill_toolbar();
+}
+
+void MainWindow::needs_plan(QAction* action) { plan_actions_.push_back(action); }
+
+void MainWindow::make_file_menu() {
   QMenu* file = menuBar()->addMenu(tr("&File"));
-  QAction* open_action = add_action(file, tr("&Open …"), QKeySequence::Open, [this] { browse(); });
+  open_action_ = add_action(file, tr("&Open …"), QKeySequence::Open, [this] { browse(); });
   add_action(file, tr("Welcome page"), {}, [this] {
     stack_->setCurrentWidget(
         stack_->currentWidget() == welcome_ && session_.planned() ? static_cast<QWidget*>(tabs_) : welcome_);
   });
   file->addSeparator();
-  const auto needs_plan = [this](QAction* action) { plan_actions_.push_back(action); };
   needs_plan(add_action(file, tr("Save plan …"), QKeySequence::Save,
                         [this] { ask_export(tr("Plans (*.json)"), "json"); }));
   needs_plan(add_action(file, tr("Export graph as PNG …"), QKeySequence("Ctrl+Shift+E"),
@@ -76,7 +87,9 @@ void MainWindow::make_actions() {
       add_action(file, tr("Join profile …"), {}, [this] { show_dock("profile"), profile_->browse(); }));
   file->addSeparator();
   add_action(file, tr("&Quit"), QKeySequence::Quit, [this] { close(); });
+}
 
+void MainWindow::make_edit_menu() {
   QMenu* edit = menuBar()->addMenu(tr("&Edit"));
   QAction* undo = session_.undo().createUndoAction(this, tr("&Undo"));
   QAction* redo = session_.undo().createRedoAction(this, tr("&Redo"));
@@ -93,7 +106,9 @@ void MainWindow::make_actions() {
   needs_plan(add_action(edit, tr("Go to kernel or op …"), QKeySequence("Ctrl+P"), [this] { show_go_to(); }));
   add_action(edit, tr("Next hit"), QKeySequence("F3"), [this] { next_hit(1); });
   add_action(edit, tr("Previous hit"), QKeySequence("Shift+F3"), [this] { next_hit(-1); });
+}
 
+void MainWindow::make_view_menu() {
   QMenu* view = menuBar()->addMenu(tr("&View"));
   const char* pages[] = {"Kernels", "Graph", "Source", "Diff", "Experiments"};
   for (int i = 0; i < 5; ++i)
@@ -121,7 +136,9 @@ void MainWindow::make_actions() {
     action->setChecked(static_cast<int>(kind) == settings_->value("appearance", 0).toInt());
     group->addAction(action);
   }
+}
 
+void MainWindow::make_go_menu() {
   QMenu* go = menuBar()->addMenu(tr("&Go"));
   back_ = add_action(go, tr("Back"), QKeySequence("Alt+Left"), [this] { selection_.back(); });
   forward_ = add_action(go, tr("Forward"), QKeySequence("Alt+Right"), [this] { selection_.forward(); });
@@ -133,7 +150,9 @@ void MainWindow::make_actions() {
                         [this] { show_dock("decisions"), decisions_->step(1); }));
   needs_plan(add_action(go, tr("Previous decision"), QKeySequence("K"),
                         [this] { show_dock("decisions"), decisions_->step(-1); }));
+}
 
+void MainWindow::make_plan_menu() {
   QMenu* plan = menuBar()->addMenu(tr("&Plan"));
   needs_plan(add_action(plan, tr("Knobs …"), {}, [this] { show_knobs(); }));
   needs_plan(add_action(plan, tr("Set as baseline"), QKeySequence("B"), [this] { diff_->set_baseline(); }));
@@ -144,15 +163,19 @@ void MainWindow::make_actions() {
   needs_plan(add_action(plan, tr("Ask for advice"), {}, [this] { show_dock("advice"), advice_->ask(); }));
   needs_plan(add_action(plan, tr("Run in the simulator"), QKeySequence("F5"),
                         [this] { show_dock("run_dock"), run_->run(); }));
+}
 
+void MainWindow::make_help_menu() {
   QMenu* help = menuBar()->addMenu(tr("&Help"));
   add_action(help, tr("Every command …"), QKeySequence("Ctrl+Shift+P"), [this] { show_palette(); });
   add_action(help, tr("Keys and words"), QKeySequence("F1"), [this] { show_help(); });
   add_action(help, tr("Keys and words (also ?)"), QKeySequence("?"), [this] { show_help(); });
+}
 
+void MainWindow::fill_toolbar() {
   auto* bar = findChild<QToolBar*>("toolbar");
   QAction* before = bar->actions().front();
-  for (QAction* action : {open_action, back_, forward_}) bar->insertAction(before, action);
+  for (QAction* action : {open_action_, back_, forward_}) bar->insertAction(before, action);
   // The menu's actions say what they undo, which is too long here.
   QUndoStack* stack = &session_.undo();
   auto* undo_button = new QAction(tr("Undo"), bar);
@@ -168,7 +191,7 @@ void MainWindow::make_actions() {
   connect(stack, &QUndoStack::undoTextChanged, undo_button,
           [undo_button](const QString& what) { undo_button->setToolTip(tr("Undo %1 (Ctrl+Z)").arg(what)); });
   bar->insertSeparator(before);
-  open_action->setIconText(tr("Open"));
+  open_action_->setIconText(tr("Open"));
   back_->setIconText("◂");
   back_->setToolTip(tr("Back (Alt+Left)"));
   forward_->setIconText("▸");
