@@ -185,6 +185,45 @@ std::string lines_text(const std::vector<sim::LineCounters>& lines, const std::s
   return table.text();
 }
 
+sim::Launch launch_of(const PtxArguments& a, const ptx::Module& module) {
+  sim::Launch launch;
+  launch.kernel = a.kernel.empty() && module.kernels().size() == 1 ? module.kernels()[0].name : a.kernel;
+  launch.grid = sim::parse_dim3(a.grid);
+  launch.block = sim::parse_dim3(a.block);
+  if (!a.cluster.empty()) launch.cluster = sim::parse_dim3(a.cluster);
+  launch.non_portable_cluster = a.non_portable_cluster;
+  launch.dynamic_shared_bytes = static_cast<std::uint32_t>(a.shared);
+  return launch;
+}
+
+/// Counters, time and what else was asked for of a launch without a finding.
+void print_launch(Cli& cli, const PtxArguments& a, const std::string& text, const sim::Launch& launch,
+                  const sim::LaunchResult& result, const std::vector<StreamLaunch>& streams) {
+  const Device& target = device(a.device);
+  Table table({"counter", ">value"});
+  for (const auto& [counter, value] : sim::counter_list(result.counters))
+    table.add({std::string(counter), value == static_cast<double>(static_cast<long long>(value))
+                                         ? with_commas(static_cast<long long>(value))
+                                         : fmt::format("{:.4f}", value)});
+  cli.print(table.text());
+  cli.print(fmt::format("{:.2f} us on {} ({})", result.time_us, target.id,
+                        result.sampled
+                            ? fmt::format("sampled: {} of {} blocks simulated",
+                                          with_commas(static_cast<long long>(result.blocks_simulated)),
+                                          with_commas(static_cast<long long>(launch.grid.count())))
+                            : "simulated"));
+  if (a.lines) cli.print(lines_text(result.lines, text));
+  if (a.explain) cli.print(to_text(result.time) + to_text(not_modelled(target, result.timed)));
+  if (!streams.empty()) {
+    Table together({"stream", "kernel", ">alone us", ">ends us"});
+    for (std::size_t s = 0; s < streams.size(); ++s)
+      together.add({fmt::to_string(s), streams[s].kernel,
+                    fmt::format("{:.2f}", streams[s].share.alone.total_us),
+                    fmt::format("{:.2f}", streams[s].end_us)});
+    cli.print(together.text());
+  }
+}
+
 void ptx_run(Cli& cli, const PtxArguments& a) {
   if (a.cache != "cold" || !a.folder.empty())
     throw Error("--cache warm and --outputs are of a program; this is one launch",
@@ -194,13 +233,7 @@ void ptx_run(Cli& cli, const PtxArguments& a) {
   const std::string text = read_file(a.file);
   const ptx::Module module = ptx::parse(text, a.file);
   const Device& target = device(a.device);
-  sim::Launch launch;
-  launch.kernel = a.kernel.empty() && module.kernels().size() == 1 ? module.kernels()[0].name : a.kernel;
-  launch.grid = sim::parse_dim3(a.grid);
-  launch.block = sim::parse_dim3(a.block);
-  if (!a.cluster.empty()) launch.cluster = sim::parse_dim3(a.cluster);
-  launch.non_portable_cluster = a.non_portable_cluster;
-  launch.dynamic_shared_bytes = static_cast<std::uint32_t>(a.shared);
+  const sim::Launch launch = launch_of(a, module);
   sim::Options options;
   options.registers_per_thread = a.registers;
   if (!a.sanitize.empty()) options.sanitize = sim::parse_sanitizers(a.sanitize);
@@ -245,28 +278,7 @@ void ptx_run(Cli& cli, const PtxArguments& a) {
     print_findings(cli, a.file, run.result.findings);
     return;
   }
-  Table table({"counter", ">value"});
-  for (const auto& [counter, value] : sim::counter_list(run.result.counters))
-    table.add({std::string(counter), value == static_cast<double>(static_cast<long long>(value))
-                                         ? with_commas(static_cast<long long>(value))
-                                         : fmt::format("{:.4f}", value)});
-  cli.print(table.text());
-  cli.print(fmt::format("{:.2f} us on {} ({})", run.result.time_us, target.id,
-                        run.result.sampled
-                            ? fmt::format("sampled: {} of {} blocks simulated",
-                                          with_commas(static_cast<long long>(run.result.blocks_simulated)),
-                                          with_commas(static_cast<long long>(launch.grid.count())))
-                            : "simulated"));
-  if (a.lines) cli.print(lines_text(run.result.lines, text));
-  if (a.explain) cli.print(to_text(run.result.time) + to_text(not_modelled(target, run.result.timed)));
-  if (!streams.empty()) {
-    Table together({"stream", "kernel", ">alone us", ">ends us"});
-    for (std::size_t s = 0; s < streams.size(); ++s)
-      together.add({fmt::to_string(s), streams[s].kernel,
-                    fmt::format("{:.2f}", streams[s].share.alone.total_us),
-                    fmt::format("{:.2f}", streams[s].end_us)});
-    cli.print(together.text());
-  }
+  print_launch(cli, a, text, launch, run.result, streams);
   if (!a.sanitize.empty()) cli.print(to_text(options.sanitize, run.result.sanitized) + "; no findings");
 }
 

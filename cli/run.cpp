@@ -200,16 +200,7 @@ DumpRunArguments dump_arguments(const CLI::App& command, const RunArguments& a) 
           .check = a.check};
 }
 
-void run(Cli& cli, const RunArguments& a) {
-  if (a.counters && a.backend != "cuda")
-    throw Error("--counters reads a GPU's: simulated runs count by themselves",
-                "leave it out, or use --backend cuda");
-  const std::string db = a.db.empty() ? default_store_path() : a.db;
-  const std::filesystem::path folder = std::filesystem::path(db).parent_path();
-  std::error_code none;
-  if (!a.db.empty() && !folder.empty() && !std::filesystem::exists(folder, none))
-    cli.err << fmt::format("{} is a new folder\n", folder.string());
-  Store store = Store::open(db);  // before the long work: an unwritable database is found at once
+TrialSpec trial_spec(const RunArguments& a) {
   TrialSpec spec;
   spec.planner = a.plan.planner;
   spec.options = a.plan.options();
@@ -231,6 +222,61 @@ void run(Cli& cli, const RunArguments& a) {
     throw Error("--mode sampled runs some of the blocks: outputs would be incomplete",
                 "leave out --outputs, or use --mode exact");
   if (!a.sanitize.empty()) spec.sanitize = sim::parse_sanitizers(a.sanitize);
+  return spec;
+}
+
+/// A row a kernel and other step; `profiled`: with counters that a GPU counted.
+std::string kernels_text(const Model& model, const TrialResult& result, bool simulated, bool profiled) {
+  const FusionPlan& plan = result.executable.plan;
+  std::vector<std::string> heads{"kernel", ">grid", ">block", ">barriers", ">regs"};
+  if (simulated || profiled)
+    for (const char* counter : {">inst_executed", ">DRAM read", ">DRAM write", ">occupancy", ">SM eff."})
+      heads.emplace_back(counter);
+  heads.push_back(fmt::format(">us ({})", name(simulated ? Method::kSimulated : Method::kMeasured)));
+  if (simulated) heads.emplace_back("limited by");
+  Table table(heads);
+  const auto add = [&](const KernelPlan& k, const KernelRun& r, const std::string& name) {
+    std::vector<std::string> row{name, fmt::to_string(k.launch.grid), fmt::to_string(k.launch.block),
+                                 fmt::to_string(k.launch.grid_barriers), fmt::to_string(r.registers)};
+    if (simulated)
+      for (std::string& counter : counter_columns(r.counters)) row.push_back(std::move(counter));
+    if (profiled)
+      for (std::string& counter : counter_columns(r.profiled)) row.push_back(std::move(counter));
+    row.push_back(fmt::format("{:.2f}", r.time_us));
+    if (simulated) row.push_back(limited_by(r.parts));
+    table.add(row);
+  };
+  for (std::size_t i = 0; i < plan.kernels.size(); ++i)
+    add(plan.kernels[i], result.run.kernels[i], plan.kernels[i].id + " " + plan.kernels[i].name);
+  for (std::size_t c = 0; c < plan.computations.size(); ++c) {
+    const ComputationPlan& part = plan.computations[c];
+    const std::string& computation = planned_graph(model.graph, plan).computation(part.computation).name;
+    for (std::size_t i = 0; i < part.plan.kernels.size(); ++i) {
+      const KernelPlan& k = part.plan.kernels[i];
+      const KernelRun& r = result.run.computations[c].kernels[i];
+      add(k, r, fmt::format("{}: {} {}, {} times", computation, k.id, k.name, r.launches));
+    }
+  }
+  for (const auto& [what, us] : other_rows(plan, result.run, device(plan.device))) {
+    std::vector<std::string> row(heads.size(), "");
+    row[0] = what;
+    row[heads.size() - (simulated ? 2 : 1)] = fmt::format("{:.2f}", us);
+    table.add(row);
+  }
+  return table.text();
+}
+
+void run(Cli& cli, const RunArguments& a) {
+  if (a.counters && a.backend != "cuda")
+    throw Error("--counters reads a GPU's: simulated runs count by themselves",
+                "leave it out, or use --backend cuda");
+  const std::string db = a.db.empty() ? default_store_path() : a.db;
+  const std::filesystem::path folder = std::filesystem::path(db).parent_path();
+  std::error_code none;
+  if (!a.db.empty() && !folder.empty() && !std::filesystem::exists(folder, none))
+    cli.err << fmt::format("{} is a new folder\n", folder.string());
+  Store store = Store::open(db);  // before the long work: an unwritable database is found at once
+  TrialSpec spec = trial_spec(a);
   Model model;
   if (a.plan.plan_file.empty()) {
     if (a.plan.model.empty()) throw Error("no model given", "name a file or dataset, or give --plan FILE");
@@ -262,42 +308,7 @@ void run(Cli& cli, const RunArguments& a) {
 
   const FusionPlan& plan = result.executable.plan;
   const bool simulated = a.backend == "sim";
-  std::vector<std::string> heads{"kernel", ">grid", ">block", ">barriers", ">regs"};
-  if (simulated || a.counters)
-    for (const char* counter : {">inst_executed", ">DRAM read", ">DRAM write", ">occupancy", ">SM eff."})
-      heads.emplace_back(counter);
-  heads.push_back(fmt::format(">us ({})", name(simulated ? Method::kSimulated : Method::kMeasured)));
-  if (simulated) heads.emplace_back("limited by");
-  Table table(heads);
-  const auto add = [&](const KernelPlan& k, const KernelRun& r, const std::string& name) {
-    std::vector<std::string> row{name, fmt::to_string(k.launch.grid), fmt::to_string(k.launch.block),
-                                 fmt::to_string(k.launch.grid_barriers), fmt::to_string(r.registers)};
-    if (simulated)
-      for (std::string& counter : counter_columns(r.counters)) row.push_back(std::move(counter));
-    if (a.counters)
-      for (std::string& counter : counter_columns(r.profiled)) row.push_back(std::move(counter));
-    row.push_back(fmt::format("{:.2f}", r.time_us));
-    if (simulated) row.push_back(limited_by(r.parts));
-    table.add(row);
-  };
-  for (std::size_t i = 0; i < plan.kernels.size(); ++i)
-    add(plan.kernels[i], result.run.kernels[i], plan.kernels[i].id + " " + plan.kernels[i].name);
-  for (std::size_t c = 0; c < plan.computations.size(); ++c) {
-    const ComputationPlan& part = plan.computations[c];
-    const std::string& computation = planned_graph(model.graph, plan).computation(part.computation).name;
-    for (std::size_t i = 0; i < part.plan.kernels.size(); ++i) {
-      const KernelPlan& k = part.plan.kernels[i];
-      const KernelRun& r = result.run.computations[c].kernels[i];
-      add(k, r, fmt::format("{}: {} {}, {} times", computation, k.id, k.name, r.launches));
-    }
-  }
-  for (const auto& [what, us] : other_rows(plan, result.run, device(plan.device))) {
-    std::vector<std::string> row(heads.size(), "");
-    row[0] = what;
-    row[heads.size() - (simulated ? 2 : 1)] = fmt::format("{:.2f}", us);
-    table.add(row);
-  }
-  cli.print(table.text());
+  cli.print(kernels_text(model, result, simulated, a.counters));
   const bool modelled = std::any_of(result.run.steps.begin(), result.run.steps.end(),
                                     [](const StepRun& step) { return step.method == Method::kModelled; });
   cli.print(fmt::format(
