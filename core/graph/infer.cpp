@@ -1,5 +1,6 @@
 // Shape inference: what HLO semantics give an op for its operands' shapes.
 #include <algorithm>
+#include <optional>
 
 #include "core/base/error.h"
 #include "core/evaluate/float_semantics.h"
@@ -236,6 +237,42 @@ Shape batch_norm(const Node& node, Operands operands) {
   return Shape::tuple({plain(from), per_feature, per_feature});
 }
 
+/// Of what calls, branches, groups values or waits; none of other ops.
+std::optional<Shape> infer_control(const Graph& graph, const Node& node, Operands operands) {
+  switch (node.op) {
+    case Op::kTuple:
+      return Shape::tuple(copies(operands));
+    case Op::kGetTupleElement:
+      return get_tuple_element(node, *operands[0]);
+    case Op::kCall:
+    case Op::kFusion:
+      return plain(root_shape(graph, node, 0));
+    case Op::kWhile:
+      return loop(graph, node, *operands[0]);
+    case Op::kConditional:
+      return conditional(graph, node);
+    case Op::kAfterAll:
+      return Shape::array(DType::kToken, {});
+    case Op::kAsyncStart:
+    case Op::kAllGatherStart:
+    case Op::kCollectivePermuteStart:
+      return async_start(graph, node, 1);
+    case Op::kCopyStart:
+      return async_start(graph, node, 0);
+    case Op::kAsyncDone:
+    case Op::kAllGatherDone:
+    case Op::kCollectivePermuteDone:
+      return async_done(node, *operands[0], 1);
+    case Op::kCopyDone:
+      return async_done(node, *operands[0], 0);
+    case Op::kAllReduceStart:
+    case Op::kAllReduce:
+      return node.shape.is_tuple ? Shape::tuple(copies(operands)) : plain(array(node, operands, 0));
+    default:
+      return std::nullopt;
+  }
+}
+
 }  // namespace
 
 Shape infer_shape(const Graph& graph, const Node& node, Operands operands) {
@@ -300,41 +337,13 @@ Shape infer_shape(const Graph& graph, const Node& node, Operands operands) {
       for (std::size_t i = 1; i < operands.size(); ++i)
         check_same_dims(node, first(), array(node, operands, i));
       return packed(copies(operands));
-    case Op::kTuple:
-      return Shape::tuple(copies(operands));
-    case Op::kGetTupleElement:
-      return get_tuple_element(node, *operands[0]);
-    case Op::kCall:
-    case Op::kFusion:
-      return plain(root_shape(graph, node, 0));
-    case Op::kWhile:
-      return loop(graph, node, *operands[0]);
-    case Op::kConditional:
-      return conditional(graph, node);
-    case Op::kAfterAll:
-      return Shape::array(DType::kToken, {});
     case Op::kGetDimensionSize:
       check_one_dimension(node, first().rank());
       return Shape::array(DType::kS32, {});
-    case Op::kAsyncStart:
-    case Op::kAllGatherStart:
-    case Op::kCollectivePermuteStart:
-      return async_start(graph, node, 1);
-    case Op::kCopyStart:
-      return async_start(graph, node, 0);
-    case Op::kAsyncDone:
-    case Op::kAllGatherDone:
-    case Op::kCollectivePermuteDone:
-      return async_done(node, *operands[0], 1);
-    case Op::kCopyDone:
-      return async_done(node, *operands[0], 0);
     case Op::kBatchNormTraining:
     case Op::kBatchNormInference:
     case Op::kBatchNormGrad:
       return batch_norm(node, operands);
-    case Op::kAllReduceStart:
-    case Op::kAllReduce:
-      return node.shape.is_tuple ? Shape::tuple(copies(operands)) : plain(first());
     case Op::kIota:
       check_one_dimension(node, node.shape.rank());
       return plain(node.shape);
@@ -347,6 +356,7 @@ Shape infer_shape(const Graph& graph, const Node& node, Operands operands) {
       break;
   }
   if (is_elementwise(node.op)) return elementwise(graph, node, operands);
+  if (std::optional<Shape> control = infer_control(graph, node, operands)) return *std::move(control);
   // HLO leaves the result open: parameters, random numbers, custom calls, collectives.
   return plain(node.shape);
 }
