@@ -540,8 +540,8 @@ void require_runnable(const Graph& graph) {
       if (node.op == Op::kCustomCall && !custom_call_target(node).empty())
         what = fmt::format("{} (custom-call of {})", node.name, custom_call_target(node));
       const char* hint = "it can be planned and explained; remove it or replace it to run the model";
-      const bool complex = !node.shape.is_tuple &&
-                           (node.shape.dtype == DType::kC64 || node.shape.dtype == DType::kC128);
+      const bool complex =
+          !node.shape.is_tuple && (node.shape.dtype == DType::kC64 || node.shape.dtype == DType::kC128);
       if (complex || node.op == Op::kFft)
         hint =
             "it can be planned and explained; to run the model write real and imaginary parts as arrays of "

@@ -338,7 +338,8 @@ std::string to_text(const Nodes& nodes, const Form& form) {
     if (of.launch->share > 1) parts.push_back(fmt::format("1/{} of an SM's blocks", of.launch->share));
     if (of.launch->cluster > 1) parts.push_back(fmt::format("clusters of {}", of.launch->cluster));
   }
-  if (form.max_blocks_per_sm > 0) parts.push_back(fmt::format("{} an SM", counted(form.max_blocks_per_sm, "block")));
+  if (form.max_blocks_per_sm > 0)
+    parts.push_back(fmt::format("{} an SM", counted(form.max_blocks_per_sm, "block")));
   if (of.waits) parts.emplace_back("waits");
   for (const NodeId id : form.across) parts.push_back("across " + nodes.name(id));
   if (!of.staging) parts.emplace_back("no tiles");

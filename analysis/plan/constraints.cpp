@@ -8,8 +8,8 @@
 
 #include "analysis/facts/facts.h"
 #include "analysis/plan/assemble.h"
-#include "core/base/format.h"
 #include "core/base/error.h"
+#include "core/base/format.h"
 #include "core/base/suggest.h"
 #include "occupancy_model/hardware.h"
 

@@ -54,8 +54,8 @@ Literal evaluate_sort(const Graph& graph, const Node& node, Values operands);
 /// wins.
 Literal evaluate_top_k(const Node& node, Values operands);
 
-/// evaluator_factors.cpp: cholesky and triangular-solve, in float64 by LAPACK and BLAS. What is not a positive
-/// definite matrix gives NaN.
+/// evaluator_factors.cpp: cholesky and triangular-solve, in float64 by LAPACK and BLAS. What is not a
+/// positive definite matrix gives NaN.
 Literal evaluate_cholesky(const Node& node, Values operands);
 Literal evaluate_triangular_solve(const Node& node, Values operands);
 /// A call of LAPACK or BLAS that JAX makes on a CPU (core/evaluate/lapack_call.h).

@@ -132,7 +132,8 @@ TEST(HloErrors, NotHloTextIsSaidSo) {
             "lowered.compiler_ir('hlo').as_hlo_text(); XLA: --xla_dump_hlo_as_text)");
   EXPECT_EQ(
       message("module @jit_f {}"),
-      "bad.hlo:1:1: this is MLIR, not HLO text; convert it (convert_stablehlo of python/stitchwork_capture.py, or "
+      "bad.hlo:1:1: this is MLIR, not HLO text; convert it (convert_stablehlo of "
+      "python/stitchwork_capture.py, or "
       "xla-translate --mlir-hlo-to-hlo-text), or export HLO (JAX: lowered.compiler_ir('hlo').as_hlo_text())");
 }
 
