@@ -18,6 +18,7 @@ class App extends Addressed {
     this.dark = localStored("theme", matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light") === "dark";
     this.colour = "scheme";
     this.source = new Source(this);
+    this.details = new Viewport(byId("details"));
     this.outline = new Outline(this);
     this.chrome();
     this.applyTheme();
@@ -250,7 +251,7 @@ class App extends Addressed {
     this.outline.follow();
     const details = byId("details");
     details.innerHTML = this.detailsHtml();
-    details.scrollTop = 0;
+    this.details.scrollTo(0);
     this.source.show();
     if (this.pane && this.pane.follow) this.pane.follow(how.from !== "table");
   }

@@ -149,10 +149,20 @@ class Roofline {
     const few = (axis) => axis.ticks(6, "~g");
     axes(svg, x, y, box, { x: first.x, y: first.y }, { x: few, y: few });
     svg.append("path").attr("class", "roof").attr("d", d3.line()([[x(low), y(low * slope)], [x(first.corner[0]), y(first.corner[1])], [x(high), y(first.corner[1])]]));
+    // Kernels of one place, as repeated layers have them, are one mark; clicked, it is the first of them.
+    this.markOf = new Map();
     shown.forEach((plan, p) => {
-      svg.append("g").selectAll("path").data(plan.roofline.marks).enter().append("path").attr("class", "mark").attr("data-mark", (m) => `${plan.index}.${m[2]}`)
-        .attr("transform", (m) => `translate(${x(m[0])},${y(m[1])})`).attr("d", d3.symbol().size(64).type(DIAMOND[p % 4])).attr("fill", seriesColour(app, plan))
-        .append("title").text((m) => `${plan.name} ${plan.rows[m[2]].id} ${plan.rows[m[2]].name}: ${us(plan.rows[m[2]].predicted_us)}, limited by ${plan.rows[m[2]].limited_by}`);
+      const places = new Map();
+      for (const m of plan.roofline.marks) {
+        const place = m[0] + " " + m[1];
+        (places.get(place) || places.set(place, []).get(place)).push(m);
+      }
+      const alike = [...places.values()];
+      for (const kernels of alike) for (const m of kernels) this.markOf.set(plan.index + "." + m[2], plan.index + "." + kernels[0][2]);
+      const title = ([m, ...others]) => `${plan.name} ${plan.rows[m[2]].id} ${plan.rows[m[2]].name}: ${us(plan.rows[m[2]].predicted_us)}, limited by ${plan.rows[m[2]].limited_by}` + (others.length ? `; ${grouped(others.length)} more like it` : "");
+      svg.append("g").selectAll("path").data(alike).enter().append("path").attr("class", "mark").attr("data-mark", ([m]) => `${plan.index}.${m[2]}`)
+        .attr("transform", ([m]) => `translate(${x(m[0])},${y(m[1])})`).attr("d", d3.symbol().size(64).type(DIAMOND[p % 4])()).attr("fill", seriesColour(app, plan))
+        .append("title").text(title);
     });
     this.app = app;
     this.host = host;
@@ -167,7 +177,7 @@ class Roofline {
   }
   follow() {
     if (!this.host) return;
-    const chosen = new Set(this.app.plans.flatMap((p) => [...this.app.stepsSelected(p)].map((s) => p.index + "." + s)));
+    const chosen = new Set(this.app.plans.flatMap((p) => [...this.app.stepsSelected(p)].map((s) => this.markOf.get(p.index + "." + s))));
     this.host.querySelectorAll("[data-mark]").forEach((mark) => mark.classList.toggle("selected", chosen.has(mark.dataset.mark)));
   }
 }

@@ -85,6 +85,7 @@ class GraphView {
     this.w = w;
     this.h = h;
     this.ratio = devicePixelRatio;
+    this.zoom.extent([[0, 0], [w, h]]);  // which d3 would ask for each time
     this.canvas.width = w * this.ratio;
     this.canvas.height = h * this.ratio;
     if (!this.touched) this.fit(false);

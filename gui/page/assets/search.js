@@ -53,7 +53,7 @@ class Outline {
     this.host = document.getElementById("outline");
     this.host.innerHTML = `<div class="lines"></div>`;
     this.inner = this.host.firstChild;
-    this.host.addEventListener("scroll", () => this.render());
+    this.viewport = new Viewport(this.host, () => this.render());
     this.host.addEventListener("click", (event) => {
       const line = event.target.closest("[data-node]");
       if (!line) return;
@@ -61,7 +61,6 @@ class Outline {
       if (event.target.className === "fold") return app.fold(plan, node);
       app.select(selectionOf(plan, node), { from: "outline" });
     });
-    new ResizeObserver(() => this.render()).observe(this.host);
   }
   // What is listed: of the shown plan, as it is folded, or the hits.
   list() {
@@ -84,7 +83,7 @@ class Outline {
   }
   render() {
     if (!this.lines) return;
-    const plan = this.app.plan, from = Math.max(0, Math.floor(this.host.scrollTop / LINE) - 8), to = Math.min(this.lines.length, from + Math.ceil(this.host.clientHeight / LINE) + 16);
+    const plan = this.app.plan, from = Math.max(0, Math.floor(this.viewport.top / LINE) - 8), to = Math.min(this.lines.length, from + Math.ceil(this.viewport.height / LINE) + 16);
     let html = "";
     for (let i = from; i < to; ++i) {
       const { node, depth } = this.lines[i], n = plan.nodes[node], scheme = n.kind >= KIND.step ? plan.schemeOf(n) : undefined;
@@ -98,8 +97,8 @@ class Outline {
   follow() {
     const i = this.lines ? this.lines.findIndex((line) => line.node === this.app.node) : -1;
     if (i >= 0) {
-      const top = i * LINE, h = this.host;
-      if (top < h.scrollTop || top + 2 * LINE > h.scrollTop + h.clientHeight) h.scrollTop = Math.max(0, top - h.clientHeight / 2);
+      const top = i * LINE, view = this.viewport;
+      if (top < view.top || top + 2 * LINE > view.top + view.height) view.scrollTo(top - view.height / 2, this.lines.length * LINE + 12);
     }
     this.render();
   }

@@ -48,6 +48,7 @@ class Source {
     this.app = app;
     this.bar = document.getElementById("codebar");
     this.text = document.getElementById("codetext");
+    this.viewport = new Viewport(this.text);
     this.kind = "cuda";
     this.bar.addEventListener("click", (event) => {
       if (event.target.dataset.kind) { this.kind = event.target.dataset.kind; this.show(); }
@@ -74,7 +75,7 @@ class Source {
     if (!kernel || this.kind === "hlo") this.key = null;
     this.shown = this.kind;
     const here = this.text.querySelector(".here");
-    if (here) this.text.scrollTop = Math.max(0, here.offsetTop - this.text.clientHeight / 3);
-    else if (this.kind === "cuda") this.text.scrollTop = 0;
+    if (here) beforeFrame(() => { this.text.scrollTop = Math.max(0, here.offsetTop - this.viewport.height / 3); });
+    else if (this.kind === "cuda") this.viewport.scrollTo(0);
   }
 }

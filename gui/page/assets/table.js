@@ -2,6 +2,31 @@
 const ROW_HEIGHT = 27, ROWS_AT_ONCE = 100;
 const NATURAL_ORDER = new Intl.Collator("en", { numeric: true });  // a third of the time of localeCompare
 
+// What scrolls: where it is and how high, without asking the browser, which would lay everything out to answer.
+class Viewport {
+  constructor(element, redraw = () => {}) {
+    this.element = element;
+    this.top = element.scrollTop;
+    this.height = element.clientHeight;
+    element.addEventListener("scroll", () => { this.top = element.scrollTop; redraw(); });
+    new ResizeObserver(() => { this.height = element.clientHeight; redraw(); }).observe(element);
+  }
+  // `content`: how high what it shows is.
+  scrollTo(top, content = Infinity) {
+    top = Math.max(0, Math.min(top, content - this.height));
+    if (top === this.top) return;
+    this.top = top;
+    beforeFrame(() => { this.element.scrollTop = this.top; });
+  }
+}
+
+// Runs what needs places of elements once all else of an interaction is done: they are laid out once.
+const beforeNextFrame = [];
+function beforeFrame(run) {
+  if (!beforeNextFrame.length) requestAnimationFrame(() => { for (const each of beforeNextFrame.splice(0)) each(); });
+  beforeNextFrame.push(run);
+}
+
 class Table {
   // columns: {title, tip, number, value(row) to sort by, html(row)}; key(row) names it; pick(row) when clicked.
   constructor(host, columns, rows, options) {
@@ -12,7 +37,7 @@ class Table {
     host.innerHTML = `<div class="scroll"><table class="${options.name}"><thead><tr></tr></thead><tbody></tbody></table></div>`;
     this.scroll = host.firstChild;
     this.body = host.querySelector("tbody");
-    this.scroll.addEventListener("scroll", () => this.windowed() && this.render());
+    this.viewport = new Viewport(this.scroll, () => this.sorted && this.windowed() && this.render());
     this.body.addEventListener("click", (event) => {
       const tr = event.target.closest("tr[data-i]");
       if (tr) this.pick(this.sorted[+tr.dataset.i]);
@@ -53,8 +78,8 @@ class Table {
     const count = this.sorted.length;
     let from = 0, to = count;
     if (this.windowed() && !all) {
-      from = Math.max(0, Math.floor(this.scroll.scrollTop / ROW_HEIGHT) - 20);
-      to = Math.min(count, from + Math.ceil(this.scroll.clientHeight / ROW_HEIGHT) + 40);
+      from = Math.max(0, Math.floor(this.viewport.top / ROW_HEIGHT) - 6);
+      to = Math.min(count, from + Math.ceil(this.viewport.height / ROW_HEIGHT) + 14);
     }
     const range = from + "-" + to;
     if (this.drawn !== range) {
@@ -73,13 +98,12 @@ class Table {
   follow(scroll = true) {
     const i = this.sorted.findIndex((row) => this.chosen(row));
     if (i >= 0 && scroll) {
-      const top = i * ROW_HEIGHT, view = this.scroll;
-      if (this.windowed()) {
-        if (top < view.scrollTop || top + 2 * ROW_HEIGHT > view.scrollTop + view.clientHeight) view.scrollTop = Math.max(0, top - view.clientHeight / 2);
-      }
+      const top = i * ROW_HEIGHT, view = this.viewport;
+      if (this.windowed() && (top < view.top || top + 2 * ROW_HEIGHT > view.top + view.height))
+        view.scrollTo(top - view.height / 2, (this.sorted.length + 1) * ROW_HEIGHT);
     }
     this.render();
-    if (i >= 0 && scroll && !this.windowed()) this.body.querySelector(`tr[data-i="${i}"]`)?.scrollIntoView({ block: "nearest" });
+    if (i >= 0 && scroll && !this.windowed()) beforeFrame(() => this.body.querySelector(`tr[data-i="${i}"]`)?.scrollIntoView({ block: "nearest" }));
   }
 }
 

@@ -118,12 +118,22 @@ class Enumeration {
     }
     if (size.cols < kSerialColumns) return thread_a_row_mapping(size.rows, size.cols, cta_size_);
     if (!size.row_reduce) {
-      const int tile = static_cast<int>(kWarp);
+      const int tile = column_tile(op, size);
       const Mapping mapping = mapping::Columns{
           .results = size.rows, .length = size.cols, .tile = tile, .threads = cta_size_ / tile};
       return {mapping, deal_to(mapping, task_count(mapping))};
     }
     return whole_rows(size);
+  }
+
+  /// Columns of a block: a warp's, so that it reads whole lines; fewer where their blocks would not fill the
+  /// device, down to those of a sector. The paper names none (F19 section 5.2).
+  int column_tile(NodeId op, const ReductionSize& size) const {
+    const DType read = node(node(op).operands.front()).shape.dtype;
+    const int least = std::max(1, kSectorBytes / static_cast<int>(byte_size(read)));
+    int tile = static_cast<int>(kWarp);
+    while (tile / 2 >= least && size.rows < std::int64_t{tile} * ops_.device->sms) tile /= 2;
+    return tile;
   }
 
   /// All threads of a block on a row, or on as many short ones as they have threads for.
