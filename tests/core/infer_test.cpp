@@ -9,7 +9,7 @@
 namespace stitchwork {
 namespace TEST_FILE {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 const std::string kHead =
     "HloModule m\nsum { a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  ROOT s = f32[] add(a, b) }\n";

@@ -11,7 +11,7 @@
 namespace stitchwork {
 namespace TEST_FILE {
 
-class Npy : public testing::Test {
+class Npy : public ::testing::Test {
  protected:
   void SetUp() override {
     folder_ = std::filesystem::temp_directory_path() / fmt::format("stitchwork-npy-{}", ::getpid());

@@ -17,7 +17,7 @@
 namespace stitchwork {
 namespace TEST_FILE {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 std::string v100_text() {
   std::ifstream file(STITCHWORK_SOURCE_DIR "/occupancy_model/devices/v100-sxm2.json");
@@ -125,7 +125,7 @@ TEST(Device, AFolderOfTheUsersAddsAndReplaces) {
     std::filesystem::remove_all(folder);
     exit(ok ? 0 : 1);
   };
-  EXPECT_EXIT(run(), testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(run(), ::testing::ExitedWithCode(0), "");
   EXPECT_EXIT(
       {
         setenv("STITCHWORK_DEVICES", "/nonexistent", 1);
@@ -137,7 +137,7 @@ TEST(Device, AFolderOfTheUsersAddsAndReplaces) {
         }
         exit(0);
       },
-      testing::ExitedWithCode(1), "cannot list the folder of devices");
+      ::testing::ExitedWithCode(1), "cannot list the folder of devices");
 }
 
 TEST(Device, BadFilesAreRefusedWithTheKey) {

@@ -17,7 +17,7 @@
 namespace stitchwork {
 namespace TEST_FILE {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 MatrixProduct product(DType type, double batch, double m, double n, double k) {
   return {.batch = batch,

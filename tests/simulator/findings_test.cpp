@@ -7,7 +7,7 @@
 namespace stitchwork::sim {
 namespace TEST_FILE {
 
-using testing::Test;
+using ::testing::Test;
 
 Finding only_finding(const std::string& file, const std::string& kernel, Dim3 grid, Dim3 block,
                      const std::function<std::vector<Argument>(DeviceMemory&)>& arguments,
