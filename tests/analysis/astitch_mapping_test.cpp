@@ -22,7 +22,7 @@ TEST(AstitchMapping, Figure8bSplitsFewLongRows) {
   const testing::MappingFields m = map_row_reduction(64, 30000, kV100);
   EXPECT_EQ(m.kind, testing::MappingKind::kRowSplit);
   EXPECT_EQ(m.split, 2);
-  EXPECT_EQ(m.combine, ::testing::Combine::kPartials);
+  EXPECT_EQ(m.combine, testing::Combine::kPartials);
   EXPECT_EQ(m.blocks, 128);
 }
 

@@ -170,7 +170,7 @@ TEST(TunedMapping, AnOverrideOfTheSplitIsFollowed) {
   for (const Kind kind : {Kind::kRows, Kind::kColumns}) {
     const testing::MappingFields m = map_tuned({100, 5000, 4, kind}, limits_of("v100", 256, false), 7);
     EXPECT_EQ(m.split, 7);
-    EXPECT_EQ(m.combine, ::testing::Combine::kPartials);
+    EXPECT_EQ(m.combine, testing::Combine::kPartials);
   }
 }
 

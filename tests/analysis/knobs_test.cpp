@@ -89,7 +89,7 @@ TEST(AdaptiveMappingAlone, PacksShortRowsAndSplitsLongOnesByAtomics) {
   const testing::MappingFields mapping = split.kernels.at(0).groups.at(0);
   EXPECT_EQ(mapping.kind, testing::MappingKind::kRowSplit);
   EXPECT_EQ(mapping.blocks, 128);  // Figure 8-b
-  EXPECT_EQ(mapping.combine, ::testing::Combine::kAtomic);
+  EXPECT_EQ(mapping.combine, testing::Combine::kAtomic);
   EXPECT_EQ(split.counts.memsets, 1);
 }
 

@@ -58,7 +58,7 @@ TEST(Xla, ColumnSumsAddTilesAtomicallyAfterAMemset) {
   const testing::MappingFields m = p.kernels.at(0).groups.at(0);
   EXPECT_EQ(m.kind, testing::MappingKind::kColumn);
   EXPECT_EQ(m.split, 8);  // ceil(1000 / 128)
-  EXPECT_EQ(m.combine, ::testing::Combine::kAtomic);
+  EXPECT_EQ(m.combine, testing::Combine::kAtomic);
   EXPECT_EQ(p.counts.memsets, 1);
   EXPECT_EQ(p.steps.at(0).kind, StepKind::kMemset);
 }
