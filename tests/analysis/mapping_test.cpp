@@ -33,7 +33,7 @@ TEST(Mappings, OfPlansAreTheirFields) {
   EXPECT_GT(seen, 1000);
 }
 
-using ::testing::Combine, testing::MappingFields, testing::MappingKind;
+using testing::Combine, testing::MappingFields, testing::MappingKind;
 
 TEST(Mappings, DrawnFromASeedAreTheirFields) {
   testing::MappingDraw draw(7);
