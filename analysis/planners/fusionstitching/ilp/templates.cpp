@@ -40,7 +40,11 @@ class Enumeration {
   }
 
   Templates run() {
-    if (must_share_.empty()) add_thread();
+    if (must_share_.empty()) {
+      add_thread(false);
+      const auto narrow = [&](NodeId op) { return column_tile(op, true) < column_tile(op, false); };
+      if (std::ranges::any_of(fusion_.roots, narrow)) add_thread(true);
+    }
     add_warp();
     if (!must_share_.empty()) add_block();
     std::stable_sort(result_.all.begin(), result_.all.end(), [](const Template& a, const Template& b) {
@@ -63,14 +67,14 @@ class Enumeration {
     return shared_slots(ops_, {fusion_, loops, {}, {}, cta_size_}, asked, options_);
   }
 
-  /// A loop a reduction, as it would have alone, and one for all element-wise outputs of one size. What lies
-  /// in another's domain is computed there.
-  void add_thread() {
+  /// A loop a reduction, as it would have alone, of narrow tiles of columns or not, and one for all
+  /// element-wise outputs of one size. What lies in another's domain is computed there.
+  void add_thread(bool narrow) {
     std::vector<Loop> loops;
     std::vector<NodeId> reduced, elementwise;
     for (const NodeId root : fusion_.roots) (reduces(root) ? reduced : elementwise).push_back(root);
     while (!reduced.empty()) {
-      Loop loop{reduced.back(), {}, alone(reduced.back()), 0};
+      Loop loop{reduced.back(), {}, alone(reduced.back(), narrow), 0};
       reduced.pop_back();
       take_what_lies_in(loop, reduced);
       take_what_lies_in(loop, elementwise);
@@ -110,7 +114,7 @@ class Enumeration {
   }
 
   /// The mapping of a reduction or product that has the grid for itself.
-  Dealt alone(NodeId op) const {
+  Dealt alone(NodeId op, bool narrow) const {
     const ReductionSize size = reduction_size(computation_, op);
     if (is_product(ops_[op].kind)) {
       const Mapping mapping = rows_of(op, size);
@@ -118,7 +122,7 @@ class Enumeration {
     }
     if (size.cols < kSerialColumns) return thread_a_row_mapping(size.rows, size.cols, cta_size_);
     if (!size.row_reduce) {
-      const int tile = column_tile(op, size);
+      const int tile = column_tile(op, narrow);
       const Mapping mapping = mapping::Columns{
           .results = size.rows, .length = size.cols, .tile = tile, .threads = cta_size_ / tile};
       return {mapping, deal_to(mapping, task_count(mapping))};
@@ -126,12 +130,15 @@ class Enumeration {
     return whole_rows(size);
   }
 
-  /// Columns of a block: a warp's, so that it reads whole lines; fewer where their blocks would not fill the
-  /// device, down to those of a sector. The paper names none (F19 section 5.2).
-  int column_tile(NodeId op, const ReductionSize& size) const {
+  /// Columns of a block: a warp's, so that it reads whole lines; `narrow`: fewer where their blocks would not
+  /// fill the device, down to those of a sector. The paper names none (F19 section 5.2); the score chooses.
+  int column_tile(NodeId op, bool narrow) const {
+    int tile = static_cast<int>(kWarp);
+    if (!narrow || !is_reduction(ops_[op].kind)) return tile;
+    const ReductionSize size = reduction_size(computation_, op);
+    if (size.row_reduce || size.cols < kSerialColumns) return tile;
     const DType read = node(node(op).operands.front()).shape.dtype;
     const int least = std::max(1, kSectorBytes / static_cast<int>(byte_size(read)));
-    int tile = static_cast<int>(kWarp);
     while (tile / 2 >= least && size.rows < std::int64_t{tile} * ops_.device->sms) tile /= 2;
     return tile;
   }
