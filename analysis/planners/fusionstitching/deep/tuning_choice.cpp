@@ -222,8 +222,9 @@ std::vector<Tuning> Tuner::choices(const Tuned& tuned) {
   std::vector<Tuning> result;
   for (const Choice& choice : choices) {
     const std::size_t made = result.size();
-    if (made > 0 &&
-        (!times_.by_library() || made == kMostChoices || (made + 1) * tuned.ops.size() > kMostChoiceOps))
+    // Of one op the library has timed the kernel itself.
+    if (made > 0 && (!times_.by_library() || tuned.ops.size() == 1 || made == kMostChoices ||
+                     (made + 1) * tuned.ops.size() > kMostChoiceOps))
       break;
     if (made > 0 && least(tuned.cuts[choice.cut].us, wanted) > kEqualSums * result.front().us) continue;
     const Cut& cut = tuned.cuts[choice.cut];
