@@ -94,13 +94,15 @@ TEST(FsSharing, InPlaceIsOnlyElementByElement) {
   const Graph graph = testing::graph_of(
       "p = f32[8,8] parameter(0)\n e = f32[8,8] exponential(p)\n t = f32[8,8] transpose(e), "
       "dimensions={1,0}\n"
-      "a = f32[8,8] add(e, t)\n n = f32[8,8] negate(e)\n ROOT b = f32[8,8] add(n, e)");
+      "a = f32[8,8] add(e, t)\n n = f32[8,8] negate(e)\n b = f32[8,8] add(n, e)\n"
+      "ROOT r = (f32[8,8], f32[8,8]) tuple(a, b)");
   const auto in_place = [&](const char* name) {
     return is_elementwise_in_place(graph.entry_computation(), testing::op(graph, name),
                                    testing::op(graph, "e"), [](NodeId) { return false; });
   };
   EXPECT_TRUE(in_place("b"));
   EXPECT_FALSE(in_place("t"));
+  EXPECT_FALSE(in_place("a"));
 }
 
 TEST(FsShrinking, Fs18ShrinkGivesUpTheExponentialThenTheDivide) {
