@@ -139,7 +139,7 @@ class Pages {
   /// allow, which are broken as far as it takes.
   static Columns columns_of(const DocumentTable& t) {
     Columns columns;
-    for (int whole = kWhole; whole >= 1; whole /= 2) {
+    for (int whole = kWhole; whole >= 1; --whole) {
       columns = {column_widths(t, whole), whole};
       if (std::accumulate(columns.widths.begin(), columns.widths.end(), 0.0) <= kInner + 1) break;
     }
