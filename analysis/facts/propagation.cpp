@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <boost/container_hash/hash.hpp>
 #include <deque>
+#include <mutex>
 #include <optional>
+#include <unordered_map>
 
 #include "analysis/facts/facts.h"
 #include "analysis/schedule/launch.h"
@@ -44,14 +47,15 @@ Coverage coverage(const IndexMap& map, const std::vector<std::int64_t>& extents)
   for (std::int64_t extent : extents) elements *= extent;
   const std::int64_t rows = map.dims.at(0), cols = map.dims.at(1);
   if (elements == rows * cols) {
-    const IndexExpr linear = simplify(linearize(map.results, extents), map);
-    if (linear == simplify(IndexExpr::dim(0) * cols + IndexExpr::dim(1), map)) return Coverage::kFull;
+    const IndexExpr linear = linearize(map.results, extents),
+                    flat = IndexExpr::dim(0) * cols + IndexExpr::dim(1);
+    if (linear == flat || simplify(linear, map) == simplify(flat, map)) return Coverage::kFull;
     if (invert(map, extents)) return Coverage::kFull;
   }
   if (elements == rows && std::none_of(map.results.begin(), map.results.end(),
                                        [](const IndexExpr& e) { return e.uses_dim(1); })) {
-    const IndexExpr linear = simplify(linearize(map.results, extents), map);
-    if (linear == simplify(IndexExpr::dim(0), map)) return Coverage::kRows;
+    const IndexExpr linear = linearize(map.results, extents), row = IndexExpr::dim(0);
+    if (linear == row || simplify(linear, map) == simplify(row, map)) return Coverage::kRows;
     if (invert(row_only(map), extents)) return Coverage::kRows;
   }
   return Coverage::kPartial;
@@ -97,7 +101,7 @@ class Propagation {
     }
   }
 
-  std::map<NodeId, Placement> run(NodeId dominant_op) {
+  Placements run(NodeId dominant_op) {
     if (!std::binary_search(nodes_.begin(), nodes_.end(), dominant_op)) return {};
     const std::size_t dominant = at(dominant_op);
     const IndexMap domain = domain_map(computation_, dominant_op, mapping_);
@@ -117,7 +121,7 @@ class Propagation {
       place_untied(n);
       drain();
     }
-    std::map<NodeId, Placement> result;
+    Placements result;
     for (std::size_t n = 0; n < nodes_.size(); ++n)
       if (placed_[n]) result.emplace_hint(result.end(), nodes_[n], std::move(*placed_[n]));
     return result;
@@ -206,7 +210,7 @@ class Propagation {
       if (!open(operand)) continue;
       if (is_elementwise(node(n).op) && node(operand).shape.dims == node(n).shape.dims) {
         offer_as(operand, n);
-      } else if (auto map = operand_map(computation_, nodes_[n], static_cast<int>(i))) {
+      } else if (const auto& map = operand_map(computation_, nodes_[n], static_cast<int>(i))) {
         offer(operand, compose(here.map, *map));
       }
     }
@@ -257,7 +261,7 @@ class Propagation {
         }
         break;
     }
-    const auto map = operand_map(computation_, reader.id, static_cast<int>(position));
+    const auto& map = operand_map(computation_, reader.id, static_cast<int>(position));
     if (!map || !map->symbols.empty()) return;
     if (const auto inverse = invert(*map, dims)) offer(to, compose(here.map, *inverse));
   }
@@ -356,9 +360,63 @@ class Propagation {
 
 }  // namespace
 
-std::map<NodeId, Placement> propagate(const Computation& computation, NodeId dominant, const Mapping& mapping,
-                                      const std::vector<NodeId>& ops) {
-  return Propagation(computation, mapping, ops).run(dominant);
+namespace {
+
+/// What a computation's propagations gave, by all they depend on.
+class Propagated {
+ public:
+  struct Key {
+    NodeId dominant;
+    Extents domain;
+    bool reduces, packs;  ///< the mapping's threads can reduce; they pack rows
+    std::vector<NodeId> ops;
+    bool operator==(const Key&) const = default;
+  };
+
+  std::shared_ptr<const Placements> find(const Key& key) {
+    const std::lock_guard lock(mutex_);
+    const auto found = kept_.find(key);
+    return found == kept_.end() ? nullptr : found->second;
+  }
+
+  void keep(Key key, std::shared_ptr<const Placements> placements) {
+    const std::lock_guard lock(mutex_);
+    // A choice, not measured: some hundred MB. Searches ask again for what they asked for lately.
+    constexpr std::size_t kMostPlacements = 500'000;
+    if (placements_ += placements->size() + 1; placements_ > kMostPlacements) {
+      kept_.clear();
+      placements_ = placements->size() + 1;
+    }
+    kept_.emplace(std::move(key), std::move(placements));
+  }
+
+ private:
+  struct Hash {
+    std::size_t operator()(const Key& key) const {
+      std::size_t sum = boost::hash_range(key.ops.begin(), key.ops.end());
+      boost::hash_combine(sum, key.dominant);
+      boost::hash_combine(sum, key.domain.rows);
+      boost::hash_combine(sum, key.domain.cols);
+      return sum;
+    }
+  };
+  std::mutex mutex_;
+  std::unordered_map<Key, std::shared_ptr<const Placements>, Hash> kept_;
+  std::size_t placements_ = 0;
+};
+
+}  // namespace
+
+std::shared_ptr<const Placements> propagate(const Computation& computation, NodeId dominant,
+                                            const Mapping& mapping, const std::vector<NodeId>& ops) {
+  auto& known = computation.derived.get<Propagated>();
+  Propagated::Key key{dominant, extents(mapping),
+                      !is<mapping::Elements>(mapping) && !is<mapping::Patch>(mapping), packs_rows(mapping),
+                      ops};
+  if (auto found = known.find(key)) return found;
+  auto made = std::make_shared<const Placements>(Propagation(computation, mapping, ops).run(dominant));
+  known.keep(std::move(key), made);
+  return made;
 }
 
 }  // namespace stitchwork

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 
 #include "analysis/plan/plan.h"
@@ -23,6 +24,7 @@ struct Placement {
   IndexMap map;  ///< (d0 = row, d1 = col) -> the op's index
   Coverage coverage = Coverage::kPartial;
 };
+using Placements = std::map<NodeId, Placement>;
 
 /// How an array of `extents` lies in the domain under `map` (two dims: row, col).
 Coverage coverage(const IndexMap& map, const std::vector<std::int64_t>& extents);
@@ -32,9 +34,10 @@ Coverage coverage(const IndexMap& map, const std::vector<std::int64_t>& extents)
 /// placement (kRows); the operand a reduce reads is placed kFull if the reduce fits the domain, those of a
 /// product (is_product) where it reads them. Ops that cannot be placed are absent. The best placement wins
 /// over an earlier worse one (full, rows, partial). Ops without data flow to or from the dominant take the
-/// flat domain where they have its elements.
-std::map<NodeId, Placement> propagate(const Computation& computation, NodeId dominant, const Mapping& mapping,
-                                      const std::vector<NodeId>& ops);
+/// flat domain where they have its elements. The computation keeps what was found lately: a search asks for
+/// the same ops in the same domain dozens of times, under other blocks, lanes and schemes.
+std::shared_ptr<const Placements> propagate(const Computation& computation, NodeId dominant,
+                                            const Mapping& mapping, const std::vector<NodeId>& ops);
 
 /// The dominant's own domain map: (row, col) -> index of the dominant (of its reduced operand for a reduce).
 IndexMap domain_map(const Computation& computation, NodeId dominant, const Mapping& mapping);

@@ -80,8 +80,8 @@ class Residents {
 
   /// Whether a thread has the element: `e` lies in the group's domain one to one.
   static bool is_own_element(const GroupEvaluations& found, const Evaluation& e) {
-    const auto placed = found.placements.find(e.op);
-    return placed != found.placements.end() && placed->second.coverage == Coverage::kFull &&
+    const auto placed = found.placements->find(e.op);
+    return placed != found.placements->end() && placed->second.coverage == Coverage::kFull &&
            placed->second.map == e.map;
   }
 

@@ -48,7 +48,7 @@ class Staged {
       if (part == StagedPart::kElements || (beside && !inside)) add(e.op, kernel_.levels.at(e.root), true);
     }
     for (const NodeId op : materialised(group_)) {
-      const Placement& placed = found.placements.at(op);
+      const Placement& placed = found.placements->at(op);
       const bool stored = contains_sorted(kernel_.outputs, op) || kernel_.schemes.at(op) == Scheme::kGlobal;
       if (!stored || placed.coverage != Coverage::kFull) continue;
       if (scheme_in_phase(kernel_, op) == Scheme::kRegional ||

@@ -70,7 +70,7 @@ class TileSearch {
   std::set<std::pair<std::int64_t, std::int64_t>> cuts() const {
     std::set<std::pair<std::int64_t, std::int64_t>> found;
     const std::int64_t elements = extents(group().mapping).rows;
-    for (const auto& [op, placed] : found_[group_].placements) {
+    for (const auto& [op, placed] : *found_[group_].placements) {
       const std::vector<std::int64_t>& extents = computation_.node(op).shape.dims;
       if (placed.coverage != Coverage::kFull ||
           simplify(linearize(placed.map.results, extents), placed.map) != IndexExpr::dim(0))
@@ -160,7 +160,7 @@ class TileSearch {
     const Group& g = trial.groups[group_];
     if (!found.unplaced.empty()) return false;
     for (const NodeId op : materialised(g)) {
-      const Placement& placed = found.placements.at(op);
+      const Placement& placed = found.placements->at(op);
       if (placed.coverage != Coverage::kFull) {
         if (is<mapping::Patch>(g.mapping)) return false;
         continue;
@@ -173,8 +173,8 @@ class TileSearch {
     for (const Evaluation& e : found.values) {
       if (!e.load || find_tile(trial, e.op, g.dominant, level_of(e.root)) != nullptr) continue;
       if (contains_sorted(trial.ops, e.op) && reads_shared(trial, e.op, e.root)) continue;
-      const auto placed = found.placements.find(e.op);
-      if (placed == found.placements.end() || placed->second.map != e.map) continue;
+      const auto placed = found.placements->find(e.op);
+      if (placed == found.placements->end() || placed->second.map != e.map) continue;
       if (against(g, e.op, e.map)) add_tile(trial, e.op, level_of(e.root));
     }
     return trial.tiles.size() > kernel_.tiles.size();

@@ -134,8 +134,8 @@ Moved moved(const Computation& computation, const KernelPlan& kernel, const Grou
   for (const Evaluation& e : found.values)
     if (e.load) add(e.op, e.map, true, e.root);
   for (const NodeId op : materialised(KernelPlan{.groups = {group}}))
-    if (const auto placed = found.placements.find(op);
-        placed != found.placements.end() && placed->second.coverage == Coverage::kFull)
+    if (const auto placed = found.placements->find(op);
+        placed != found.placements->end() && placed->second.coverage == Coverage::kFull)
       add(op, placed->second.map, false, op);
   for (const auto& [at, step] : steps) result.steps.push_back(step);
   return result;

@@ -73,8 +73,8 @@ void KernelCounter::count_group(const Group& group, const GroupEvaluations& foun
       count_value(group, e, steps[v]);
   }
   for (NodeId op : materialised(group)) {
-    const auto placed = found.placements.find(op);
-    if (placed == found.placements.end()) continue;
+    const auto placed = found.placements->find(op);
+    if (placed == found.placements->end()) continue;
     level_ = level_of(op);
     count_store(group, op, placed->second);
     reductions += reduces_cols(computation_, op, group);
@@ -89,8 +89,8 @@ void KernelCounter::count_group(const Group& group, const GroupEvaluations& foun
   level_ = first_level;
   for (const Residence& r : kernel_.resident) {
     if (!r.shared || r.group != group.dominant) continue;
-    const auto placed = found.placements.find(r.op);
-    if (placed != found.placements.end())
+    const auto placed = found.placements->find(r.op);
+    if (placed != found.placements->end())
       count_kept(warp_accesses(placed->second.map, group.mapping, layout_of(group)));
   }
   now().cluster_barriers +=

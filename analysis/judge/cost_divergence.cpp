@@ -15,9 +15,9 @@ double slope(const IndexExpr& expr, int lane) {
   for (const IndexTerm& term : expr.terms) {
     const auto coefficient = static_cast<double>(term.coefficient);
     if (term.kind == AtomKind::kDim) sum += term.id == lane ? coefficient : 0;
-    if (term.kind == AtomKind::kMod) sum += coefficient * slope(term.inner[0], lane);
+    if (term.kind == AtomKind::kMod) sum += coefficient * slope(*term.inner, lane);
     if (term.kind == AtomKind::kFloorDiv)
-      sum += coefficient * slope(term.inner[0], lane) / static_cast<double>(term.divisor);
+      sum += coefficient * slope(*term.inner, lane) / static_cast<double>(term.divisor);
   }
   return sum;
 }
@@ -26,11 +26,11 @@ double slope(const IndexExpr& expr, int lane) {
 std::int64_t period(const IndexExpr& expr, int lane) {
   std::int64_t common = 0;
   for (const IndexTerm& term : expr.terms) {
-    if (term.inner.empty()) continue;
-    const double inner = std::abs(slope(term.inner[0], lane));
+    if (!term.inner) continue;
+    const double inner = std::abs(slope(*term.inner, lane));
     if (term.kind == AtomKind::kMod && inner > 0)
       common = std::gcd(common, std::llround(static_cast<double>(term.divisor) / inner));
-    common = std::gcd(common, period(term.inner[0], lane));
+    common = std::gcd(common, period(*term.inner, lane));
   }
   return common;
 }

@@ -102,8 +102,8 @@ class StepsOfValues {
     std::vector<NodeId> gathered;
     std::map<int, int> first_reduction;  // its stage, by level
     for (const NodeId op : materialised(group_)) {
-      const auto placed = found_.placements.find(op);
-      const bool full = placed != found_.placements.end() && placed->second.coverage == Coverage::kFull;
+      const auto placed = found_.placements->find(op);
+      const bool full = placed != found_.placements->end() && placed->second.coverage == Coverage::kFull;
       const bool reduces = reduces_cols(computation_, op, group_);
       if (contains_sorted(group_.one_pass, op)) {
         gathered.push_back(op);

@@ -92,7 +92,7 @@ class Builder {
       kernel.kept.push_back({r.op, context_.node(r.op).shape.dtype,
                              Layout(group->mapping, kernel.launch.block).elements(), group->deal.most_tasks(),
                              r.shared ? r.offset : -1, static_cast<int>(index),
-                             context_.placements[index].at(r.op).map});
+                             context_.placements[index]->at(r.op).map});
     }
   }
 

@@ -15,8 +15,8 @@ BuildContext::BuildContext(const Graph& g, const KernelPlan& p)
   for (std::size_t i = 0; i < plan.groups.size(); ++i) {
     const Group& group = plan.groups[i];
     placements.push_back(propagate(computation, group.dominant, group.mapping, group.ops));
-    add_material(group.dominant, static_cast<int>(i), placements[i]);
-    for (NodeId op : group.sub_dominants) add_material(op, static_cast<int>(i), placements[i]);
+    add_material(group.dominant, static_cast<int>(i), *placements[i]);
+    for (NodeId op : group.sub_dominants) add_material(op, static_cast<int>(i), *placements[i]);
     for (const Tile& tile : plan.tiles) {
       if (tile.group != group.dominant) continue;
       const Shape& shape = node(tile.op).shape;
@@ -56,7 +56,7 @@ int BuildContext::add_buffer(Buffer buffer) {
   return static_cast<int>(buffers.size()) - 1;
 }
 
-void BuildContext::add_material(NodeId op, int group_index, const std::map<NodeId, Placement>& places) {
+void BuildContext::add_material(NodeId op, int group_index, const Placements& places) {
   const Group& group = plan.groups[static_cast<std::size_t>(group_index)];
   const Node& n = node(op);
   const auto placed = places.find(op);

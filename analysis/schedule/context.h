@@ -42,7 +42,7 @@ class BuildContext {
   const KernelPlan& plan;
   std::vector<Buffer> buffers;
   std::map<NodeId, Material> materials;
-  std::vector<std::map<NodeId, Placement>> placements;  ///< by group of the plan
+  std::vector<std::shared_ptr<const Placements>> placements;  ///< by group of the plan
 
   /// The tile through which a group of the plan reads or stores `op` in a phase: its buffer, or -1.
   int tile(NodeId op, int group, int phase) const;
@@ -56,7 +56,7 @@ class BuildContext {
   int input_buffer(NodeId op);
 
  private:
-  void add_material(NodeId op, int group, const std::map<NodeId, Placement>& places);
+  void add_material(NodeId op, int group, const Placements& places);
   int add_buffer(Buffer buffer);
 
   std::unordered_set<NodeId> inside_;

@@ -30,7 +30,7 @@ std::uint64_t digest(const IndexMap& map) {
       add(term.divisor);
       add(static_cast<std::int64_t>(term.kind));
       add(term.id);
-      for (const IndexExpr& inner : term.inner) add(inner.constant);
+      if (term.inner) add(term.inner->constant);
     }
   };
   for (const IndexExpr& result : map.results) add_expression(result);
@@ -52,8 +52,8 @@ class Walk {
   GroupEvaluations run() {
     result_.placements = propagate(computation_, group_.dominant, group_.mapping, group_.ops);
     for (NodeId root : materialised(group_)) {
-      const auto placed = result_.placements.find(root);
-      if (placed == result_.placements.end() ||
+      const auto placed = result_.placements->find(root);
+      if (placed == result_.placements->end() ||
           (placed->second.coverage == Coverage::kPartial && root != group_.dominant) ||
           (placed->second.coverage == Coverage::kCols) != is_across(group_, root)) {
         result_.unplaced.push_back(root);
@@ -92,8 +92,8 @@ class Walk {
       return r.op == op && r.group == group_.dominant && r.level < level_;
     });
     if (kept == kernel_.resident.end()) return false;
-    const auto placed = result_.placements.find(op);
-    return placed != result_.placements.end() && placed->second.map == map;
+    const auto placed = result_.placements->find(op);
+    return placed != result_.placements->end() && placed->second.map == map;
   }
 
   bool is_known(NodeId op, const IndexMap& map) const {
@@ -122,10 +122,10 @@ class Walk {
       if (over_domain && static_cast<int>(i) < reduced_operands(node)) {
         open_.push_back({operand, reduced_operand_map(computation_, op, static_cast<int>(i), map), by});
       } else if (over_rows && i == 0) {
-        open_.push_back({operand, result_.placements.at(operand).map, by});
+        open_.push_back({operand, result_.placements->at(operand).map, by});
       } else if (is_elementwise(node.op) && computation_.node(operand).shape.dims == node.shape.dims) {
         if (!is_known(operand, map)) open_.push_back({operand, map, by});
-      } else if (auto reads = operand_map(computation_, op, static_cast<int>(i))) {
+      } else if (const auto& reads = operand_map(computation_, op, static_cast<int>(i))) {
         open_.push_back({operand, compose(map, *reads), by});
       } else if (!computation_.node(operand).shape.is_tuple) {
         // Not a map (scatter, select-and-scatter): all of the operand, once.
@@ -165,8 +165,8 @@ void mark_tiles(const Computation& computation, const KernelPlan& kernel, const 
       e.tile = staged_part(computation.node(e.op).shape, e.map, group.mapping).has_value();
       continue;
     }
-    const auto placed = found.placements.find(e.op);
-    e.tile = placed != found.placements.end() && placed->second.map == e.map;
+    const auto placed = found.placements->find(e.op);
+    e.tile = placed != found.placements->end() && placed->second.map == e.map;
   }
 }
 

@@ -2,7 +2,7 @@
 // it. The cost model counts these, verify checks them.
 #pragma once
 
-#include <map>
+#include <memory>
 #include <vector>
 
 #include "analysis/facts/propagation.h"
@@ -24,9 +24,9 @@ struct Evaluation {
 };
 
 struct GroupEvaluations {
-  std::map<NodeId, Placement> placements;  ///< of propagate()
-  std::vector<Evaluation> values;          ///< roots first, then what they read, each (op, map, level) once
-  std::vector<NodeId> unplaced;            ///< materialised ops of the group that lie nowhere in its domain
+  std::shared_ptr<const Placements> placements;  ///< of propagate()
+  std::vector<Evaluation> values;  ///< roots first, then what they read, each (op, map, level) once
+  std::vector<NodeId> unplaced;    ///< materialised ops of the group that lie nowhere in its domain
 };
 
 /// Immediates are not listed. A materialised op of the same kernel is loaded if its scheme (in its own phase:

@@ -137,8 +137,8 @@ Verdict block_local(const Computation& computation, const KernelPlan& kernel,
   if (segments(makes) > 1 || segments(needs) > 1) return crosses("but its rows are split over blocks");
   if (making.deal != reading.deal)
     return crosses("made in {}, but read in {}", to_text(making.deal), to_text(reading.deal));
-  const auto placed = evaluated[producer].placements.find(e.op);
-  if (placed == evaluated[producer].placements.end()) return crosses("but lies nowhere in the domain");
+  const auto placed = evaluated[producer].placements->find(e.op);
+  if (placed == evaluated[producer].placements->end()) return crosses("but lies nowhere in the domain");
   if (making.deal.cluster > 1 && placed->second.coverage != Coverage::kRows)
     return crosses("but each block of a cluster has a part of the row");
   if (makes == needs && placed->second.map == e.map) return Verdict::yes();
@@ -157,8 +157,8 @@ Verdict in_place(const Computation& computation, const KernelPlan& kernel, const
     return crosses("{} is not made in the last step that reads {}", name(op), name(value));
   const auto makes = static_cast<std::size_t>(of_value.group), reads = static_cast<std::size_t>(of_op.group);
   const Group &maker = kernel.groups[makes], &group = kernel.groups[reads];
-  const auto placed = evaluated[makes].placements.find(value), at = evaluated[reads].placements.find(op);
-  if (placed == evaluated[makes].placements.end() || at == evaluated[reads].placements.end())
+  const auto placed = evaluated[makes].placements->find(value), at = evaluated[reads].placements->find(op);
+  if (placed == evaluated[makes].placements->end() || at == evaluated[reads].placements->end())
     return crosses("{} or {} lies nowhere in its group's domain", name(value), name(op));
   const bool over_rows = at->second.coverage == Coverage::kRows;
   if (reduces_cols(computation, op, group) || is_across(group, op) || group.deal.cluster > 1 ||
@@ -171,9 +171,9 @@ Verdict in_place(const Computation& computation, const KernelPlan& kernel, const
   for (const auto& [root, made] : steps.ops()) {
     if (made.step != of_op.step || kernel.levels.at(root) != kernel.levels.at(op)) continue;
     if (!shared_reads(computation, kernel, root).contains(value)) continue;
-    const auto root_at = evaluated[static_cast<std::size_t>(made.group)].placements.find(root);
+    const auto root_at = evaluated[static_cast<std::size_t>(made.group)].placements->find(root);
     const bool same_step =
-        made.group == of_op.group && root_at != evaluated[reads].placements.end() &&
+        made.group == of_op.group && root_at != evaluated[reads].placements->end() &&
         (root_at->second.coverage == Coverage::kRows && !reduces_cols(computation, root, group)) == over_rows;
     if (!same_step) return crosses("{} reads {} in the same step", name(root), name(value));
   }

@@ -33,7 +33,7 @@ int last_runtime(const IndexExpr& expr) {
   int last = -1;
   for (const IndexTerm& term : expr.terms) {
     if (term.kind == AtomKind::kRuntime) last = std::max(last, term.id);
-    for (const IndexExpr& inner : term.inner) last = std::max(last, last_runtime(inner));
+    if (term.inner) last = std::max(last, last_runtime(*term.inner));
   }
   return last;
 }
@@ -53,7 +53,7 @@ IndexMap replace_symbols(IndexMap map, const std::vector<IndexExpr>& with) {
 }
 
 IndexMap read_map(const Computation& computation, const Node& node, int operand, const IndexMap& map) {
-  const auto read = operand_map(computation, node.id, operand);
+  const auto& read = operand_map(computation, node.id, operand);
   SW_CHECK(read.has_value(), "{} ({}) has no index map: it cannot be generated", node.name,
            def(node.op).name);
   return read->is_identity() ? map : compose(map, *read);

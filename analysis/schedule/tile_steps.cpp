@@ -101,7 +101,7 @@ Step TileSteps::moving(int group_index, bool stores, const Mapping& mapping, std
   for (const Tile* tile : tiles) {
     const NodeId op = tile->op;
     const IndexMap map = part ? in_a_range(op, step.layout.rows)
-                              : context_.placements[static_cast<std::size_t>(group_index)].at(op).map;
+                              : context_.placements[static_cast<std::size_t>(group_index)]->at(op).map;
     Root root;
     root.op = op;
     root.value = stores ? builder.load_tile(op, map) : builder.value(op, map);

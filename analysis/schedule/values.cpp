@@ -203,7 +203,7 @@ bool ValueBuilder::in_tile(NodeId op, const IndexMap& map, int scope) const {
   if (reach != Reach::kInput && reach != Reach::kGlobal) return false;
   const Mapping& mapping = context_.plan.groups[static_cast<std::size_t>(step_.group)].mapping;
   if (is_staged(mapping)) return staged_part(context_.node(op).shape, map, mapping).has_value();
-  const auto& places = context_.placements[static_cast<std::size_t>(step_.group)];
+  const auto& places = *context_.placements[static_cast<std::size_t>(step_.group)];
   const auto placed = places.find(op);
   return placed != places.end() && placed->second.map == map;
 }

@@ -34,8 +34,8 @@ class MemoryCheck {
       const Group& group = kernel_.groups[g];
       const Extents domain = extents(group.mapping);
       const DType dtype = computation_.node(op).shape.dtype;
-      const auto placed = groups_[g].placements.find(op);
-      if (scheme_in_phase(kernel_, op) == Scheme::kRegional && placed != groups_[g].placements.end()) {
+      const auto placed = groups_[g].placements->find(op);
+      if (scheme_in_phase(kernel_, op) == Scheme::kRegional && placed != groups_[g].placements->end()) {
         const std::int64_t wide = placed->second.coverage == Coverage::kFull ? domain.cols : 1;
         require(op, kernel_.shared, "shared memory", task_rows(group.mapping) * wide * byte_size(dtype));
       }

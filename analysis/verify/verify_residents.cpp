@@ -57,8 +57,9 @@ class ResidentCheck {
   bool has_it(const Group& group, const Residence& r) const {
     if (is<mapping::OneThread>(group.mapping)) return false;
     const auto index = static_cast<std::size_t>(&group - kernel_.groups.data());
-    const auto placed = groups_[index].placements.find(r.op);
-    if (placed == groups_[index].placements.end() || placed->second.coverage != Coverage::kFull) return false;
+    const auto placed = groups_[index].placements->find(r.op);
+    if (placed == groups_[index].placements->end() || placed->second.coverage != Coverage::kFull)
+      return false;
     const std::vector<Evaluation>& values = groups_[index].values;
     return std::any_of(values.begin(), values.end(), [&](const Evaluation& e) {
       return e.op == r.op && !e.resident && kernel_.levels.at(e.root) == r.level &&

@@ -89,9 +89,9 @@ class TileCheck {
     const std::vector<NodeId> made = materialised(group);
     if (!std::binary_search(made.begin(), made.end(), tile.op) || level_of(tile.op) != tile.level)
       return false;
-    const auto placed = groups_[index].placements.find(tile.op);
+    const auto placed = groups_[index].placements->find(tile.op);
     const bool whole =
-        placed != groups_[index].placements.end() && placed->second.coverage == Coverage::kFull;
+        placed != groups_[index].placements->end() && placed->second.coverage == Coverage::kFull;
     const bool output = std::binary_search(kernel_.outputs.begin(), kernel_.outputs.end(), tile.op);
     return whole && (output || kernel_.schemes.at(tile.op) == Scheme::kGlobal) &&
            scheme_in_phase(kernel_, tile.op) != Scheme::kRegional;

@@ -127,7 +127,7 @@ struct ValueCheck {
                  op_name(e.op), made, op_name(e.root), read);
       return;
     }
-    if (!groups[producer].placements.contains(e.op)) return;  // already reported
+    if (!groups[producer].placements->contains(e.op)) return;  // already reported
     if (const Verdict local = block_local(computation, kernel, groups, reader, producer, e); !local)
       report.add("locality", "kernel {}: {} is Regional, {}", kernel.id, op_name(e.op), local.why);
   }

@@ -243,7 +243,7 @@ std::string atom_text(const IndexTerm& term, const IndexMap& context, const Inde
       return names.runtime.at(static_cast<std::size_t>(term.id));
     case AtomKind::kFloorDiv:
     case AtomKind::kMod: {
-      const IndexExpr& inner = term.inner.front();
+      const IndexExpr& inner = *term.inner;
       const bool plain = range_of(inner, context).lo >= 0;  // then unsigned division does
       const char* function = term.kind == AtomKind::kFloorDiv
                                  ? (plain ? "sw_quotient" : "sw_floor_quotient")

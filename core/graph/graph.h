@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/derived.h"
 #include "core/graph/literal.h"
 #include "core/graph/op.h"
 #include "core/graph/shape.h"
@@ -103,6 +104,7 @@ struct Computation {
   std::vector<Node> nodes;
   NodeId root = kNoNode;
   std::vector<NodeId> parameters;  ///< by parameter number
+  Derived derived;                 ///< what analyses found; no part of the value
 
   const Node& node(NodeId id) const { return nodes[static_cast<std::size_t>(id)]; }
   int size() const { return static_cast<int>(nodes.size()); }

@@ -10,9 +10,11 @@ namespace {
 
 IndexExpr compound_atom(AtomKind kind, IndexExpr inner, std::int64_t divisor) {
   IndexExpr expr;
-  IndexTerm term{.coefficient = 1, .kind = kind, .id = 0, .divisor = divisor, .inner = {}};
-  term.inner.push_back(std::move(inner));
-  expr.terms.push_back(std::move(term));
+  expr.terms.push_back({.coefficient = 1,
+                        .kind = kind,
+                        .id = 0,
+                        .divisor = divisor,
+                        .inner = std::make_shared<const IndexExpr>(std::move(inner))});
   return expr;
 }
 
@@ -57,15 +59,15 @@ bool join_digits_once(IndexExpr& sum, const AtomRanges* ranges) {
     if (!is_compound(sum.terms[i])) continue;
     const std::int64_t c = sum.terms[i].coefficient, m = sum.terms[i].divisor;
     if (sum.terms[i].kind == AtomKind::kMod) {
-      const IndexExpr x = sum.terms[i].inner.front();
-      const IndexExpr quotient = floordiv_within(x, m, ranges);
+      const std::shared_ptr<const IndexExpr> x = sum.terms[i].inner;  // which outlives its term
+      const IndexExpr quotient = floordiv_within(*x, m, ranges);
       for (std::size_t j = 0; j < sum.terms.size(); ++j) {
         if (j == i) continue;
         const IndexTerm& other = sum.terms[j];
         if (quotient.terms.size() == 1 && same_atom(quotient.terms.front(), other) &&
             other.coefficient == c * m * quotient.terms.front().coefficient) {
           erase_two(sum.terms, i, j);
-          append_scaled(sum, x, c);
+          append_scaled(sum, *x, c);
           sum.constant -= c * m * quotient.constant;
           return true;
         }
@@ -75,22 +77,22 @@ bool join_digits_once(IndexExpr& sum, const AtomRanges* ranges) {
               same_atom(digit.terms.front(), other)) {
             const std::int64_t period = m * other.divisor;
             erase_two(sum.terms, i, j);
-            append_scaled(sum, mod_within(x, period, ranges), c);
+            append_scaled(sum, mod_within(*x, period, ranges), c);
             return true;
           }
         }
       }
     } else if (c % m == 0) {
       // The remainder may have a simpler spelling than (x mod m): (y mod 12) mod 4 is y mod 4.
-      const IndexExpr x = sum.terms[i].inner.front();
-      const IndexExpr remainder = mod_within(x, m, ranges);
+      const std::shared_ptr<const IndexExpr> x = sum.terms[i].inner;
+      const IndexExpr remainder = mod_within(*x, m, ranges);
       if (remainder.terms.size() != 1) continue;
       for (std::size_t j = 0; j < sum.terms.size(); ++j) {
         if (j == i || !same_atom(remainder.terms.front(), sum.terms[j]) ||
             sum.terms[j].coefficient != c / m * remainder.terms.front().coefficient)
           continue;
         erase_two(sum.terms, i, j);
-        append_scaled(sum, x, c / m);
+        append_scaled(sum, *x, c / m);
         sum.constant -= c / m * remainder.constant;
         return true;
       }
@@ -201,14 +203,13 @@ IndexExpr floordiv_within(const IndexExpr& a, std::int64_t divisor, const AtomRa
     const bool single = rest.terms.size() == 1 && first.coefficient == 1;
     if (single && first.kind == AtomKind::kFloorDiv) {
       // ((x floordiv a) + k) floordiv b = (x + k*a) floordiv (a*b)
-      IndexExpr x = first.inner.front();
+      IndexExpr x = *first.inner;
       x.constant += rest.constant * first.divisor;
       append_scaled(whole, floordiv_within(x, first.divisor * divisor, ranges), 1);
     } else if (single && first.kind == AtomKind::kMod && rest.constant == 0 && first.divisor % divisor == 0) {
       // (x mod (a*b)) floordiv a = (x floordiv a) mod b
       append_scaled(
-          whole,
-          mod_within(floordiv_within(first.inner.front(), divisor, ranges), first.divisor / divisor, ranges),
+          whole, mod_within(floordiv_within(*first.inner, divisor, ranges), first.divisor / divisor, ranges),
           1);
     } else if (Split split = split_by_stride(rest, divisor, ranges); split.stride > 1) {
       append_scaled(whole, floordiv_within(split.quotient, divisor / split.stride, ranges), 1);
@@ -233,8 +234,7 @@ IndexExpr mod_within(const IndexExpr& a, std::int64_t divisor, const AtomRanges*
     // the remainder of one sum must keep the same inside to be recognised as a pair.
     const IndexTerm term = rest.terms.front();
     if (term.kind == AtomKind::kMod && term.coefficient * term.divisor % divisor == 0)
-      return mod_within(term.inner.front() * term.coefficient + IndexExpr::value(rest.constant), divisor,
-                        ranges);
+      return mod_within(*term.inner * term.coefficient + IndexExpr::value(rest.constant), divisor, ranges);
   }
   if (rest.terms.empty()) return rest;
   if (Split split = split_by_stride(rest, divisor, ranges); split.stride > 1) {
@@ -265,12 +265,12 @@ Interval range_within(const IndexExpr& expr, const AtomRanges& ranges) {
         atom = leaf(ranges.runtime, term.id);
         break;
       case AtomKind::kFloorDiv: {
-        const Interval inner = range_within(term.inner.front(), ranges);
+        const Interval inner = range_within(*term.inner, ranges);
         atom = {floor_quotient(inner.lo, term.divisor), floor_quotient(inner.hi, term.divisor)};
         break;
       }
       case AtomKind::kMod: {
-        const Interval inner = range_within(term.inner.front(), ranges);
+        const Interval inner = range_within(*term.inner, ranges);
         const std::int64_t period = floor_quotient(inner.lo, term.divisor);
         atom = {0, term.divisor - 1};
         if (floor_quotient(inner.hi, term.divisor) == period)
@@ -286,13 +286,19 @@ Interval range_within(const IndexExpr& expr, const AtomRanges& ranges) {
 }
 
 IndexExpr substitute(const IndexExpr& expr, const LeafSubstitution& leaf, const AtomRanges* ranges) {
+  if (const auto& terms = expr.terms;
+      expr.constant == 0 && terms.size() == 1 && terms[0].coefficient == 1 && !is_compound(terms[0])) {
+    IndexExpr alone = leaf(terms[0].kind, terms[0].id);
+    if (alone.terms.size() > 1) canonicalize_sum(alone, ranges);
+    return alone;
+  }
   IndexExpr sum = IndexExpr::value(expr.constant);
   for (const IndexTerm& term : expr.terms) {
     if (!is_compound(term)) {
       append_scaled(sum, leaf(term.kind, term.id), term.coefficient);
       continue;
     }
-    const IndexExpr inner = substitute(term.inner.front(), leaf, ranges);
+    const IndexExpr inner = substitute(*term.inner, leaf, ranges);
     append_scaled(sum,
                   term.kind == AtomKind::kFloorDiv ? floordiv_within(inner, term.divisor, ranges)
                                                    : mod_within(inner, term.divisor, ranges),

@@ -11,18 +11,20 @@ std::strong_ordering compare_atoms(const IndexTerm& a, const IndexTerm& b) {
   if (auto c = a.kind <=> b.kind; c != 0) return c;
   if (auto c = a.id <=> b.id; c != 0) return c;
   if (auto c = a.divisor <=> b.divisor; c != 0) return c;
-  if (a.inner.empty() || b.inner.empty()) return a.inner.size() <=> b.inner.size();
-  return a.inner.front() <=> b.inner.front();
+  if (a.inner == b.inner) return std::strong_ordering::equal;
+  if (!a.inner || !b.inner) return (a.inner != nullptr) <=> (b.inner != nullptr);
+  return *a.inner <=> *b.inner;
 }
 IndexExpr leaf_atom(AtomKind kind, int id) {
   IndexExpr expr;
-  expr.terms.push_back({.coefficient = 1, .kind = kind, .id = id, .divisor = 1, .inner = {}});
+  expr.terms.push_back({.coefficient = 1, .kind = kind, .id = id, .divisor = 1, .inner = nullptr});
   return expr;
 }
 
 bool IndexTerm::operator==(const IndexTerm& other) const {
   return coefficient == other.coefficient && kind == other.kind && id == other.id &&
-         divisor == other.divisor && inner == other.inner;
+         divisor == other.divisor &&
+         (inner == other.inner || (inner && other.inner && *inner == *other.inner));
 }
 
 std::strong_ordering IndexTerm::operator<=>(const IndexTerm& other) const {
@@ -62,7 +64,7 @@ namespace {
 template <typename Predicate>
 bool any_leaf(const IndexExpr& expr, const Predicate& predicate) {
   return std::any_of(expr.terms.begin(), expr.terms.end(), [&](const IndexTerm& term) {
-    return is_compound(term) ? any_leaf(term.inner.front(), predicate) : predicate(term);
+    return is_compound(term) ? any_leaf(*term.inner, predicate) : predicate(term);
   });
 }
 }  // namespace
@@ -97,10 +99,10 @@ std::int64_t evaluate(const IndexExpr& expr, std::span<const std::int64_t> dims,
         atom = leaf(runtime, term.id);
         break;
       case AtomKind::kFloorDiv:
-        atom = floor_quotient(evaluate(term.inner.front(), dims, symbols, runtime), term.divisor);
+        atom = floor_quotient(evaluate(*term.inner, dims, symbols, runtime), term.divisor);
         break;
       case AtomKind::kMod:
-        atom = floor_remainder(evaluate(term.inner.front(), dims, symbols, runtime), term.divisor);
+        atom = floor_remainder(evaluate(*term.inner, dims, symbols, runtime), term.divisor);
         break;
     }
     sum += term.coefficient * atom;
@@ -131,7 +133,7 @@ std::string to_text(const IndexExpr& expr) {
         break;
       case AtomKind::kFloorDiv:
       case AtomKind::kMod: {
-        const IndexExpr& inner = term.inner.front();
+        const IndexExpr& inner = *term.inner;
         const bool bare = inner.constant == 0 && inner.terms.size() == 1 &&
                           inner.terms.front().coefficient == 1 && !is_compound(inner.terms.front());
         atom = fmt::format("{} {} {}", bare ? to_text(inner) : "(" + to_text(inner) + ")",

@@ -30,14 +30,14 @@ Piece piece_of(const IndexTerm& term) {
   unit.coefficient = 1;
   Piece piece{term.coefficient, {}, 1, 0};
   if (term.kind == AtomKind::kFloorDiv) {
-    piece.variable = term.inner.front();
+    piece.variable = *term.inner;
     piece.low = term.divisor;
   } else if (term.kind == AtomKind::kMod) {
-    const IndexExpr& inner = term.inner.front();
+    const IndexExpr& inner = *term.inner;
     const bool quotient = inner.constant == 0 && inner.terms.size() == 1 &&
                           inner.terms.front().coefficient == 1 &&
                           inner.terms.front().kind == AtomKind::kFloorDiv;
-    piece.variable = quotient ? inner.terms.front().inner.front() : inner;
+    piece.variable = quotient ? *inner.terms.front().inner : inner;
     piece.low = quotient ? inner.terms.front().divisor : 1;
     piece.high = piece.low * term.divisor;
   } else {

@@ -6,6 +6,7 @@
 #include <boost/container/small_vector.hpp>
 #include <compare>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -32,9 +33,10 @@ enum class AtomKind : std::uint8_t { kDim, kSymbol, kRuntime, kFloorDiv, kMod };
 struct IndexTerm {
   std::int64_t coefficient = 1;
   AtomKind kind = AtomKind::kDim;
-  int id = 0;                    ///< dim, symbol or runtime number
-  std::int64_t divisor = 1;      ///< floordiv, mod
-  std::vector<IndexExpr> inner;  ///< one element for floordiv, mod; empty otherwise
+  int id = 0;                ///< dim, symbol or runtime number
+  std::int64_t divisor = 1;  ///< floordiv, mod
+  std::shared_ptr<const IndexExpr>
+      inner;  ///< of what floordiv and mod are, shared by copies of the term; null otherwise
 
   bool operator==(const IndexTerm&) const;
   std::strong_ordering operator<=>(const IndexTerm& other) const;
@@ -144,7 +146,8 @@ std::int64_t evaluate(const IndexExpr& expr, std::span<const std::int64_t> dims,
 ///    (whose map is the identity)
 ///  - index operands (gather's indices, vector start indices): the vector's components are a symbol
 /// nullopt for ops that are not maps (scatter, sort, select-and-scatter, control, opaque, tuple-shaped).
-std::optional<IndexMap> operand_map(const Computation& computation, NodeId node, int operand);
+/// The computation keeps its maps, and they live as long as it does.
+const std::optional<IndexMap>& operand_map(const Computation& computation, NodeId node, int operand);
 
 /// AStitch Table 1 for one edge, from its map: one-to-one if no operand element is read twice and no symbol
 /// takes more than one value; one-to-many if some element is read by several outputs; many-to-one if an

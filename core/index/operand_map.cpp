@@ -1,5 +1,8 @@
 #include <algorithm>
+#include <boost/container_hash/hash.hpp>
+#include <mutex>
 #include <numeric>
+#include <unordered_map>
 
 #include "core/base/error.h"
 #include "core/index/index_map.h"
@@ -337,9 +340,7 @@ std::optional<IndexMap> map_of(const Edge& e, const Shape& in_shape) {
   }
 }
 
-}  // namespace
-
-std::optional<IndexMap> operand_map(const Computation& computation, NodeId id, int operand) {
+std::optional<IndexMap> derive(const Computation& computation, NodeId id, int operand) {
   const Node& node = computation.node(id);
   SW_CHECK(operand >= 0 && static_cast<std::size_t>(operand) < node.operands.size(), "operand {} of {}",
            operand, node.name);
@@ -352,6 +353,35 @@ std::optional<IndexMap> operand_map(const Computation& computation, NodeId id, i
   std::optional<IndexMap> map = map_of(edge, in);
   if (map) *map = simplify(std::move(*map));
   return map;
+}
+
+/// The maps of a computation's edges, each derived when it is first asked for.
+class EdgeMaps {
+ public:
+  const std::optional<IndexMap>& get(const Computation& computation, NodeId id, int operand) {
+    const std::lock_guard lock(mutex_);
+    const auto [at, fresh] = known_.try_emplace(std::pair(id, operand));
+    if (fresh) {
+      try {
+        at->second = derive(computation, id, operand);
+      } catch (...) {
+        known_.erase(at);
+        throw;
+      }
+    }
+    return at->second;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::unordered_map<std::pair<NodeId, int>, std::optional<IndexMap>, boost::hash<std::pair<NodeId, int>>>
+      known_;
+};
+
+}  // namespace
+
+const std::optional<IndexMap>& operand_map(const Computation& computation, NodeId id, int operand) {
+  return computation.derived.get<EdgeMaps>().get(computation, id, operand);
 }
 
 }  // namespace stitchwork

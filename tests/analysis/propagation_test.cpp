@@ -23,17 +23,17 @@ std::vector<NodeId> computed(const Graph& graph) {
   return ops;
 }
 
-std::map<NodeId, Placement> placed(const Graph& graph, const char* dominant, testing::MappingKind kind,
-                                   std::int64_t rows, std::int64_t cols) {
+Placements placed(const Graph& graph, const char* dominant, testing::MappingKind kind, std::int64_t rows,
+                  std::int64_t cols) {
   testing::MappingFields mapping;
   mapping.kind = kind;
   mapping.rows = rows;
   mapping.cols = cols;
-  return propagate(graph.entry_computation(), op(graph, dominant), mapping, computed(graph));
+  return *propagate(graph.entry_computation(), op(graph, dominant), mapping, computed(graph));
 }
 
 /// "full (d0, d1) -> ..." or "absent".
-std::string at(const Graph& graph, const std::map<NodeId, Placement>& places, const char* name) {
+std::string at(const Graph& graph, const Placements& places, const char* name) {
   const auto found = places.find(op(graph, name));
   if (found == places.end()) return "absent";
   constexpr const char* kNames[] = {"full", "rows", "partial", "cols"};
@@ -113,8 +113,8 @@ TEST(Propagation, RootsThatShareOnlyAVectorTakeTheFlatDomain) {
       "ROOT t = (f32[8,6], f32[8,6]) tuple(a, m)");
   testing::MappingFields mapping;
   mapping.rows = 48;
-  const auto places = propagate(graph.entry_computation(), op(graph, "a"), mapping,
-                                {op(graph, "b"), op(graph, "a"), op(graph, "m")});
+  const auto places = *propagate(graph.entry_computation(), op(graph, "a"), mapping,
+                                 {op(graph, "b"), op(graph, "a"), op(graph, "m")});
   EXPECT_EQ(places.at(op(graph, "m")).coverage, Coverage::kFull);
   EXPECT_EQ(places.at(op(graph, "m")).map, places.at(op(graph, "a")).map);
 }
@@ -125,7 +125,7 @@ TEST(Propagation, LeavesOpsOutsideTheGroupAlone) {
       "ROOT c = f32[8] tanh(b)");
   testing::MappingFields mapping;
   mapping.rows = 8;
-  const auto places = propagate(graph.entry_computation(), op(graph, "b"), mapping, {op(graph, "b")});
+  const auto places = *propagate(graph.entry_computation(), op(graph, "b"), mapping, {op(graph, "b")});
   EXPECT_TRUE(places.contains(op(graph, "a")));  // a source of the group
   EXPECT_FALSE(places.contains(op(graph, "p")));
   EXPECT_FALSE(places.contains(op(graph, "c")));

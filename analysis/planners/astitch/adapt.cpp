@@ -121,7 +121,7 @@ class Adaptation {
   Slot grown(const Slot& into, OpGroup group, const OpGroup& added) {
     const bool same = std::all_of(
         into.group.materialised.begin(), into.group.materialised.end(),
-        [&](NodeId id) { return group.placements.at(id).map == into.group.placements.at(id).map; });
+        [&](NodeId id) { return group.placements->at(id).map == into.group.placements->at(id).map; });
     if (!same) return make_slot(std::move(group));
     GroupReads reads = group_reads(body_, candidates_, group, added.materialised);
     reads.reads.insert(reads.reads.end(), into.reads.reads.begin(), into.reads.reads.end());

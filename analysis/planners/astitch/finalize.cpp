@@ -156,7 +156,7 @@ std::vector<std::size_t> order_of(const std::vector<OpGroup>& groups, const Read
 bool stays_with_its_thread(const Nodes& nodes, const std::vector<OpGroup>& groups, const Finalization& result,
                            NodeId value, const std::vector<Reader>& near) {
   const auto from = static_cast<std::size_t>(group_of(groups, value));
-  const Placement& placement = groups[from].placements.at(value);
+  const Placement& placement = groups[from].placements->at(value);
   if (nodes[value].reduction || placement.coverage != Coverage::kFull) return false;
   if (std::any_of(near.begin(), near.end(), [&](const Reader& r) { return r.group != from; })) return false;
   return std::all_of(result.reads[from].reads.begin(), result.reads[from].reads.end(), [&](const Read& read) {

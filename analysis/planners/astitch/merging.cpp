@@ -52,12 +52,12 @@ std::vector<NodeId> evaluated_ops(const Body& body, const Candidates& candidates
 /// to one, and where it does its kept dimensions are those of the result.
 bool reduces_along_rows(const Nodes& nodes, NodeId id, const OpGroup& group) {
   const Node& node = nodes.node(id);
-  const auto operand = group.placements.find(node.operands[0]);
-  if (operand == group.placements.end() || operand->second.coverage != Coverage::kFull) return false;
+  const auto operand = group.placements->find(node.operands[0]);
+  if (operand == group.placements->end() || operand->second.coverage != Coverage::kFull) return false;
   const IndexMap& read = operand->second.map;
   std::vector<bool> reduced(read.results.size(), false);
   for (const std::int64_t d : node.attrs.dimensions) reduced[static_cast<std::size_t>(d)] = true;
-  const IndexMap& result = group.placements.at(id).map;
+  const IndexMap& result = group.placements->at(id).map;
   std::size_t kept = 0;
   for (std::size_t d = 0; d < reduced.size(); ++d) {
     if (reduced[d]) continue;
@@ -68,8 +68,8 @@ bool reduces_along_rows(const Nodes& nodes, NodeId id, const OpGroup& group) {
 
 /// Whether `id` may be materialised under the mapping: each element (or row) exactly once.
 Verdict covered(const Nodes& nodes, const Candidates& candidates, NodeId id, const OpGroup& group) {
-  const auto it = group.placements.find(id);
-  if (it == group.placements.end() || it->second.coverage == Coverage::kPartial) {
+  const auto it = group.placements->find(id);
+  if (it == group.placements->end() || it->second.coverage == Coverage::kPartial) {
     return Verdict::no("astitch.propagation",
                        fmt::format("the mapping of {} does not propagate to it", nodes.name(group.dominant)));
   }
@@ -129,8 +129,8 @@ std::tuple<int, std::int64_t, NodeId> rank(const Nodes& nodes, const Candidates&
 }  // namespace
 
 bool is_across(const OpGroup& group, NodeId id) {
-  const auto placed = group.placements.find(id);
-  return placed != group.placements.end() && placed->second.coverage == Coverage::kCols;
+  const auto placed = group.placements->find(id);
+  return placed != group.placements->end() && placed->second.coverage == Coverage::kCols;
 }
 
 Verdict make_group(const Body& body, const Candidates& candidates, NodeId dominant,

@@ -18,7 +18,7 @@ struct OpGroup {
   std::vector<NodeId> ops;           ///< ascending; what the materialised ops inline, and themselves
   Mapping mapping;
   Deal deal;
-  std::map<NodeId, Placement> placements;
+  std::shared_ptr<const Placements> placements;
   bool elementwise = true;  ///< no reduction in it
   int lane = 0;             ///< as plan.h has it
 };

@@ -23,9 +23,9 @@ std::size_t hash_of(const IndexExpr& expr) {
   for (const IndexTerm& term : expr.terms) {
     add(static_cast<std::size_t>(term.coefficient));
     add(static_cast<std::size_t>(term.kind) << 32 | static_cast<std::uint32_t>(term.id));
-    if (term.inner.empty()) continue;
+    if (!term.inner) continue;
     add(static_cast<std::size_t>(term.divisor));
-    add(hash_of(term.inner[0]));
+    add(hash_of(*term.inner));
   }
   return result;
 }
@@ -46,10 +46,10 @@ class Walk {
   void from(const OpGroup& group, NodeId reader) {
     reader_ = reader;
     most_visits_ = std::max(kMostVisits, kMostVisitsAnOp * group.ops.size());
-    const Placement& placement = group.placements.at(reader);
+    const Placement& placement = group.placements->at(reader);
     const Node& node = nodes_.node(reader);
     if (is_across(group, reader)) {
-      visit(node.operands[0], group.placements.at(node.operands[0]).map);
+      visit(node.operands[0], group.placements->at(node.operands[0]).map);
       visit(node.operands[1], scalar(placement.map));
     } else if (nodes_[reader].reduction) {
       const ReductionShape& shape = *nodes_[reader].reduction;
@@ -146,14 +146,14 @@ GroupReads group_reads(const Body& body, const Candidates& candidates, const OpG
 
 std::int64_t elements_per_task(const OpGroup& group, NodeId value) {
   const std::int64_t rows = task_rows(group.mapping);
-  return group.placements.at(value).coverage == Coverage::kRows ? rows : rows * extents(group.mapping).cols;
+  return group.placements->at(value).coverage == Coverage::kRows ? rows : rows * extents(group.mapping).cols;
 }
 
 namespace {
 
 /// Whether the elements a task produces are consecutive, in the order of (row, col).
 bool consecutive(const Nodes& nodes, const OpGroup& producer, NodeId value) {
-  const Placement& placement = producer.placements.at(value);
+  const Placement& placement = producer.placements->at(value);
   const IndexExpr flat = placement.coverage == Coverage::kRows
                              ? IndexExpr::dim(0)
                              : IndexExpr::dim(0) * extents(producer.mapping).cols + IndexExpr::dim(1);
@@ -172,14 +172,14 @@ Verdict block_local(const Nodes& nodes, const OpGroup& producer, const OpGroup& 
   if (from.cluster != to.cluster)
     return refuse(
         fmt::format("produced by clusters of {} blocks, read by clusters of {}", from.cluster, to.cluster));
-  if (from.cluster > 1 && producer.placements.at(read.value).coverage != Coverage::kRows)
+  if (from.cluster > 1 && producer.placements->at(read.value).coverage != Coverage::kRows)
     return refuse("each block of a cluster has a part of the row");
   if (from.tasks != to.tasks || from.takers != to.takers) {
     return refuse(fmt::format("produced in {} tasks of {} blocks, read in {} tasks of {} blocks", from.tasks,
                               from.blocks(), to.tasks, to.blocks()));
   }
-  if (&producer == &reader && read.map && *read.map == producer.placements.at(read.value).map &&
-      producer.placements.at(read.value).coverage != Coverage::kPartial &&
+  if (&producer == &reader && read.map && *read.map == producer.placements->at(read.value).map &&
+      producer.placements->at(read.value).coverage != Coverage::kPartial &&
       consecutive(nodes, producer, read.value)) {
     const std::int64_t produced = elements_per_task(producer, read.value);
     return Verdict::yes("astitch.block-locality",

@@ -30,7 +30,7 @@ bool is_local(const IndexMap& map, const Chunking& reads, const Dims& operand, c
 
 bool is_local(const Computation& computation, const Node& node, int operand, const Schedule& reads,
               const Schedule& has) {
-  const auto map = operand_map(computation, node.id, operand);
+  const auto& map = operand_map(computation, node.id, operand);
   const Dims& in = computation.node(node.operands[static_cast<std::size_t>(operand)]).shape.dims;
   const auto from = chunking(reads, node.shape.dims), to = chunking(has, in);
   return map && from && to && is_local(*map, *from, in, *to);

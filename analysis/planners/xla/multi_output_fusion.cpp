@@ -170,8 +170,8 @@ class MultiOutputFusion {
     }
     const auto placed = propagate(computation_, leader.id, domain, joined.ops);
     return std::all_of(joined.roots.begin(), joined.roots.end(), [&](NodeId root) {
-      const auto at = placed.find(root);
-      return at != placed.end() &&
+      const auto at = placed->find(root);
+      return at != placed->end() &&
              (at->second.coverage == Coverage::kFull || at->second.coverage == Coverage::kRows);
     });
   }

@@ -90,8 +90,8 @@ class Lowering {
       const Loop leader = loops[r];
       std::vector<NodeId> joined = leader.sub_dominants;
       std::erase_if(loops, [&](const Loop& loop) {
-        const auto at = placed.find(loop.dominant);
-        const bool lies = loop.dominant != leader.dominant && at != placed.end() &&
+        const auto at = placed->find(loop.dominant);
+        const bool lies = loop.dominant != leader.dominant && at != placed->end() &&
                           joins(leader, loop, at->second.coverage);
         if (lies) insert_sorted(joined, loop.dominant);
         return lies;

@@ -95,8 +95,8 @@ class Enumeration {
     if (roots.empty() || is_product(ops_[loop.dominant].kind)) return;
     const auto placed = propagate(computation_, loop.dominant, loop.dealt.mapping, fusion_.ops);
     std::erase_if(roots, [&](NodeId op) {
-      const auto at = placed.find(op);
-      if (at == placed.end() || !lies_in(loop.dominant, op, at->second.coverage)) return false;
+      const auto at = placed->find(op);
+      if (at == placed->end() || !lies_in(loop.dominant, op, at->second.coverage)) return false;
       insert_sorted(loop.sub_dominants, op);
       return true;
     });
@@ -174,8 +174,8 @@ class Enumeration {
     const Mapping mapping = rows_of(dominant, size);
     const auto placed = propagate(computation_, dominant, mapping, fusion_.ops);
     for (const NodeId op : stored) {
-      const auto at = placed.find(op);
-      if (at == placed.end()) return;
+      const auto at = placed->find(op);
+      if (at == placed->end()) return;
       const bool once_a_row = !is_reduction(ops_[op].kind) && at->second.coverage == Coverage::kRows;
       if (!once_a_row && !lies_in(dominant, op, at->second.coverage)) return;
     }
@@ -195,7 +195,7 @@ class Enumeration {
     const GroupEvaluations found = evaluations(computation_, kernel, kernel.groups.front());
     if (!found.unplaced.empty()) return false;
     return std::all_of(found.values.begin(), found.values.end(), [&](const Evaluation& e) {
-      return !contains_sorted(must_share_, e.op) || e.map == found.placements.at(e.op).map;
+      return !contains_sorted(must_share_, e.op) || e.map == found.placements->at(e.op).map;
     });
   }
 
