@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <thread>
 
 #include "analysis/plan/control_flow.h"
 #include "analysis/schedule/clusters.h"
@@ -19,10 +20,11 @@ namespace {
 /// One source to compile, for all the kernels that have it.
 struct Job {
   std::string kernel;  ///< the first of them and its plan, for errors
+  std::string entry;
   std::string source;
   CachedKernel result;
   bool from_cache = false;
-  double ms = 0;  ///< wall time
+  double ms = 0;  ///< wall time; of what was compiled together a kernel's part
 };
 
 class Compilation {
@@ -39,34 +41,92 @@ class Compilation {
 
   /// All jobs, over the host's cores.
   void run(std::vector<Job>& jobs) const {
-    parallel_for(jobs.size(), [&](std::size_t j) {
-      try {
-        const auto begin = std::chrono::steady_clock::now();
-        run(jobs[j]);
-        jobs[j].ms =
-            std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
-      } catch (const Error& error) {
-        throw Error(fmt::format("kernel {}: {}", jobs[j].kernel, error.message()), error.hint());
-      }
-    });
+    parallel_for(jobs.size(), [&](std::size_t j) { read(jobs[j]); });
+    std::vector<Job*> missing;
+    for (Job& job : jobs)
+      if (!job.from_cache) missing.push_back(&job);
+    const std::vector<std::vector<Job*>> programs = parted(missing);
+    parallel_for(programs.size(), [&](std::size_t p) { make(programs[p]); });
+    parallel_for(jobs.size(), [&](std::size_t j) { finish(jobs[j]); });
   }
 
  private:
-  void run(Job& job) const {
-    const std::string key = KernelCache::key(job.source, compiler_, architecture_);
-    if (auto cached = cache_.read(key); cached && (!cubin_ || !cached->cubin.empty())) {
-      job.result = std::move(*cached);
-      job.from_cache = true;
-      if (job.result.use || ptxas_.empty()) return;
-    } else if (cubin_) {
-      Code code = compile_code(compiler_, job.source, architecture_);
-      job.result.ptx = std::move(code.ptx);
-      job.result.cubin = std::move(code.cubin);
-    } else {
-      job.result.ptx = compile_ptx(compiler_, job.source, architecture_);
+  using Clock = std::chrono::steady_clock;
+  static double ms_since(Clock::time_point begin) {
+    return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+  }
+
+  /// Runs `body`; its errors name the kernel.
+  template <typename Body>
+  static void of_kernel(const Job& job, const Body& body) {
+    try {
+      body();
+    } catch (const Error& error) {
+      throw Error(fmt::format("kernel {}: {}", job.kernel, error.message()), error.hint());
     }
-    if (!ptxas_.empty()) job.result.use = run_ptxas(ptxas_, job.result.ptx, architecture_);
-    if (!job.from_cache || job.result.use) cache_.write(key, job.result);
+  }
+
+  void read(Job& job) const {
+    const auto begin = Clock::now();
+    auto cached = cache_.read(KernelCache::key(job.source, compiler_, architecture_));
+    if (!cached || (cubin_ && cached->cubin.empty())) return;
+    job.result = std::move(*cached);
+    job.from_cache = true;
+    job.ms = ms_since(begin);
+  }
+
+  /// Jobs to compile as one program each: PTX of one entry's name, and a part for each core.
+  std::vector<std::vector<Job*>> parted(const std::vector<Job*>& jobs) const {
+    // A choice, not measured: NVRTC's start is then a tenth of what a program takes, and its errors are found
+    // in one of few.
+    constexpr std::size_t kMost = 32;
+    const std::size_t cores = std::max(1u, std::thread::hardware_concurrency());
+    const std::size_t each =
+        std::clamp<std::size_t>((jobs.size() + cores - 1) / cores, 1, cubin_ ? 1 : kMost);
+    std::vector<std::vector<Job*>> programs;
+    for (Job* job : jobs) {
+      if (programs.empty() || programs.back().size() == each || programs.back().front()->entry != job->entry)
+        programs.emplace_back();
+      programs.back().push_back(job);
+    }
+    return programs;
+  }
+
+  void make(const std::vector<Job*>& jobs) const {
+    const auto begin = Clock::now();
+    if (cubin_ || jobs.size() == 1) {
+      Job& job = *jobs.front();
+      of_kernel(job, [&] {
+        Code code = cubin_ ? compile_code(compiler_, job.source, architecture_)
+                           : Code{compile_ptx(compiler_, job.source, architecture_), {}};
+        job.result.ptx = std::move(code.ptx);
+        job.result.cubin = std::move(code.cubin);
+      });
+    } else {
+      make_together(jobs);
+    }
+    for (Job* job : jobs) job->ms = ms_since(begin) / static_cast<double>(jobs.size());
+  }
+
+  void make_together(const std::vector<Job*>& jobs) const {
+    std::vector<std::string_view> sources;
+    for (const Job* job : jobs) sources.push_back(job->source);
+    auto made = compile_together(compiler_, sources, jobs.front()->entry, architecture_);
+    for (std::size_t j = 0; j < jobs.size(); ++j)
+      of_kernel(*jobs[j], [&] {
+        jobs[j]->result.ptx =
+            made[j] ? std::move(*made[j]) : compile_ptx(compiler_, jobs[j]->source, architecture_);
+      });
+  }
+
+  /// What ptxas says of it, and into the cache.
+  void finish(Job& job) const {
+    const auto begin = Clock::now();
+    const bool ask = !ptxas_.empty() && !job.result.use;
+    if (ask) of_kernel(job, [&] { job.result.use = run_ptxas(ptxas_, job.result.ptx, architecture_); });
+    if (!job.from_cache || (ask && job.result.use))
+      cache_.write(KernelCache::key(job.source, compiler_, architecture_), job.result);
+    job.ms += ms_since(begin);
   }
 
   PtxCompiler compiler_;
@@ -139,7 +199,7 @@ CompiledKernel compile_kernel(const std::string& cuda, const std::string& entry,
   compiled.cuda = with_prelude(cuda, options);
   compiled.source_sha256 = sha256_hex(compiled.cuda);
   compiled.launch = launch;
-  std::vector<Job> jobs{{entry, compiled.cuda, {}, false, 0}};
+  std::vector<Job> jobs{{entry, entry, compiled.cuda, {}, false, 0}};
   Compilation(device, options).run(jobs);
   take(jobs.front(), compiled);
   return compiled;
@@ -150,6 +210,7 @@ std::string compile_with_lines(const Graph& graph, const Device& device, const K
   CompileOptions only_ptx = options;
   only_ptx.ptxas = only_ptx.cubin = false;
   std::vector<Job> jobs{{kernel.id + " " + kernel.name,
+                         kernel.name,
                          with_lines(to_cuda(graph, build_schedule(graph, kernel), false), options.fast_math),
                          {},
                          false,
@@ -190,7 +251,8 @@ Executable compile(const Graph& model, const Device& device, const FusionPlan& p
     std::string source = text_of(kernel, true);
     compiled.source_sha256 = sha256_hex(source);
     const auto [it, inserted] = known.try_emplace(compiled.source_sha256, jobs.size());
-    if (inserted) jobs.push_back({kernel_and_plan(plan, kernel_plan), std::move(source), {}, false, 0});
+    if (inserted)
+      jobs.push_back({kernel_and_plan(plan, kernel_plan), compiled.entry, std::move(source), {}, false, 0});
     job_of.push_back(it->second);
     executable.kernels.push_back(std::move(compiled));
   }

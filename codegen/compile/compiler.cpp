@@ -6,8 +6,11 @@
 #include <sstream>
 
 #include "analysis/schedule/clusters.h"
+#include "codegen/compile/lines.h"
 #include "codegen/compile/process.h"
 #include "codegen/compile/ptx_target.h"
+#include "codegen/compile/together.h"
+#include "codegen/kernel.h"
 #include "core/base/error.h"
 
 namespace stitchwork {
@@ -49,6 +52,24 @@ std::string compile_ptx(const PtxCompiler& compiler, const std::string& source, 
                 "install clang (apt install clang), or the CUDA toolkit for NVRTC");
   return compiler.kind == CompilerKind::kNvrtc ? nvrtc_compile(compiler, source, architecture, false).ptx
                                                : clang_compile(compiler, source, architecture);
+}
+
+std::vector<std::optional<std::string>> compile_together(const PtxCompiler& compiler,
+                                                         const std::vector<std::string_view>& sources,
+                                                         const std::string& entry, int architecture) {
+  std::vector<std::optional<std::string>> nothing(sources.size());
+  if (compiler.kind != CompilerKind::kNvrtc || compiler.path.empty() || sources.empty()) return nothing;
+  const bool fast = has_fast_math(sources.front());
+  if (std::ranges::any_of(sources, [&](std::string_view source) {
+        return tells_lines(source) || has_fast_math(source) != fast;
+      }))
+    return nothing;
+  try {
+    const Code code = nvrtc_compile(compiler, joined(sources, entry), architecture, false);
+    return separated(code.ptx, sources, entry);
+  } catch (const Error&) {
+    return nothing;
+  }
 }
 
 bool compiles_for(const PtxCompiler& compiler, const Device& device) {

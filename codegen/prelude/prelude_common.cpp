@@ -206,7 +206,7 @@ template <class T, int kCount> struct SwVector<T, kCount, kSwWhole> {
 // Narrow elements stay packed in words, or compilers part the access; set in ascending order.
 template <class T, int kCount> struct SwVector<T, kCount, kSwPacked> {
   typedef typename SwWords<kCount * (int)sizeof(T)>::Type All;
-  static const int kEach = 4 / (int)sizeof(T), kBits = 8 * (int)sizeof(T);
+  enum { kEach = 4 / (int)sizeof(T), kBits = 8 * (int)sizeof(T) };
   All all;
   SW_FN T get(const SwVector& v, int j) { return (T)(v.all.word[j / kEach] >> (j % kEach * kBits)); }
   SW_FN void set(SwVector& v, int j, T x) {

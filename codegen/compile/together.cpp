@@ -1,0 +1,149 @@
+#include "codegen/compile/together.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+#include "core/base/error.h"
+#include "core/base/format.h"
+
+namespace stitchwork {
+namespace {
+
+std::string name_of(std::size_t kernel) { return fmt::format("sw_entry_{}", kernel); }
+
+/// Lines of a text, without their ends.
+std::vector<std::string_view> lines_of(std::string_view text) {
+  std::vector<std::string_view> lines;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    lines.push_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return lines;
+}
+
+bool is_of_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+
+/// The macros that a source leaves defined whatever the compiler, in their order.
+std::vector<std::string_view> macros_of(std::string_view source) {
+  constexpr std::string_view kDefine = "#define ";
+  std::vector<std::string_view> macros;
+  int depth = 0;
+  for (const std::string_view line : lines_of(source)) {
+    if (line.starts_with("#if")) ++depth;
+    if (line.starts_with("#endif")) --depth;
+    if (depth > 0 || !line.starts_with(kDefine)) continue;
+    const std::string_view rest = line.substr(kDefine.size());
+    macros.push_back(rest.substr(0, std::ranges::find_if_not(rest, is_of_name) - rest.begin()));
+  }
+  return macros;
+}
+
+/// Of a kernel's part of the PTX, without what it declares in front: whether it is one entry, all that it
+/// names its own.
+bool is_one_entry(std::string_view part, std::string_view name) {
+  if (!part.starts_with(fmt::format(".visible .entry {}(", name))) return false;
+  // What NVRTC writes at a line's beginning of an entry (its own output, versions 12 and 13).
+  constexpr std::array kKnown{".visible .entry ", ".maxntid ",           ".minnctapersm ",  ".maxnreg ",
+                              ".reqntid ",        ".reqnctapercluster ", ".explicitcluster"};
+  int entries = 0;
+  for (const std::string_view line : lines_of(part)) {
+    if (!line.starts_with('.')) continue;
+    if (std::ranges::none_of(kKnown, [&](std::string_view known) { return line.starts_with(known); }))
+      return false;
+    entries += line.starts_with(kKnown[0]) ? 1 : 0;
+  }
+  return entries == 1 && part.find("_Z") == std::string_view::npos;
+}
+
+/// Whether a text has the name, as a whole word and not as part of an opcode.
+bool has_name(std::string_view text, std::string_view name) {
+  for (std::size_t at = text.find(name); at != std::string_view::npos; at = text.find(name, at + 1)) {
+    const char before = at == 0 ? ' ' : text[at - 1];
+    const char behind = at + name.size() == text.size() ? ' ' : text[at + name.size()];
+    if (!is_of_name(before) && before != '.' && !is_of_name(behind)) return true;
+  }
+  return false;
+}
+
+/// The name in shared memory that generated kernels declare, as they would alone; "" where the part uses
+/// none, nullopt where the source declares it otherwise.
+std::optional<std::string> shared_declaration(std::string_view part, std::string_view source) {
+  if (!has_name(part, "shared")) return std::string();
+  constexpr std::string_view kBefore = "extern __shared__ __align__(", kBehind = ") unsigned char shared[];";
+  const std::size_t at = source.find(kBefore);
+  if (at == std::string_view::npos) return std::nullopt;
+  const std::string_view rest = source.substr(at + kBefore.size());
+  const std::string_view number = rest.substr(0, rest.find(')'));
+  if (!rest.substr(number.size()).starts_with(kBehind)) return std::nullopt;
+  return fmt::format(".extern .shared .align {} .b8 shared[];\n", number);
+}
+
+/// Each `from` that is not followed by a digit.
+std::string replaced(std::string_view text, std::string_view from, std::string_view to) {
+  std::string result;
+  for (;;) {
+    const std::size_t at = text.find(from);
+    result += text.substr(0, at);
+    if (at == std::string_view::npos) return result;
+    text.remove_prefix(at + from.size());
+    const bool longer = !text.empty() && std::isdigit(static_cast<unsigned char>(text.front())) != 0;
+    result += longer ? from : to;
+  }
+}
+
+}  // namespace
+
+std::string joined(const std::vector<std::string_view>& sources, std::string_view entry) {
+  std::string all;
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    all += fmt::format("namespace sw_{} {{\n#define {} {}\n{}\n#undef {}\n", i, entry, name_of(i), sources[i],
+                       entry);
+    for (const std::string_view macro : macros_of(sources[i])) all += fmt::format("#undef {}\n", macro);
+    all += "}\n";
+  }
+  return all;
+}
+
+std::vector<std::optional<std::string>> separated(std::string_view ptx,
+                                                  const std::vector<std::string_view>& sources,
+                                                  std::string_view entry) {
+  constexpr std::array kHead{"//", ".version ", ".target ", ".address_size "};
+  constexpr std::string_view kBegin = "\t// .globl\t", kShared = ".extern .shared ";
+  std::vector<std::optional<std::string>> result(sources.size());
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < sources.size(); ++i) names.push_back(name_of(i));
+  std::string head;
+  std::size_t at = ptx.find(kBegin);
+  if (at == std::string_view::npos) return result;
+  for (const std::string_view line : lines_of(ptx.substr(0, at))) {
+    if (!line.empty() &&
+        std::ranges::none_of(kHead, [&](const char* known) { return line.starts_with(known); }))
+      return result;
+    head += fmt::format("{}\n", line);
+  }
+  while (at != std::string_view::npos) {
+    const std::size_t next = ptx.find(kBegin, at + kBegin.size());
+    std::string_view part = ptx.substr(at, next == std::string_view::npos ? next : next - at);
+    at = next;
+    const std::string_view name = part.substr(kBegin.size(), part.find('\n') - kBegin.size());
+    const auto found = std::ranges::find(names, name);
+    if (found == names.end()) return result;
+    const auto kernel = static_cast<std::size_t>(found - names.begin());
+    part.remove_prefix(part.find('\n') + 1);
+    // What stands in front of the first entry is declared for all of them.
+    while (part.starts_with(kShared) || part.starts_with('\n')) part.remove_prefix(part.find('\n') + 1);
+    while (part.ends_with('\n')) part.remove_suffix(1);
+    if (!is_one_entry(part, name)) continue;
+    const auto shared = shared_declaration(part, sources[kernel]);
+    if (!shared) continue;
+    // Labels count the program's entries: $L__BB3_1 is the first of entry 3.
+    std::string text = replaced(replaced(part, name, entry), fmt::format("$L__BB{}", kernel), "$L__BB0");
+    if (text.find("sw_entry_") != std::string::npos) continue;
+    result[kernel] = fmt::format("{}{}{}\n{}\n{}\n\n", head, kBegin, entry, *shared, text);
+  }
+  return result;
+}
+
+}  // namespace stitchwork

@@ -1,0 +1,143 @@
+// Kernels that are compiled as one program have the PTX that they have alone.
+#include "codegen/compile/together.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "analysis/planners/planner.h"
+#include "codegen/compile/compiler.h"
+#include "codegen/compile/process.h"
+#include "codegen/executable.h"
+#include "core/base/error.h"
+#include "tests/support/graphs.h"
+
+namespace stitchwork {
+namespace TEST_FILE {
+
+using ::testing::HasSubstr;
+
+/// The sources of a plan's kernels as they are executed, each once.
+std::vector<std::string> sources_of(const Graph& graph, const FusionPlan& plan) {
+  std::set<std::string> sources;
+  for (const KernelPlan& kernel : plan.kernels) {
+    const std::string cuda = to_cuda(graph, build_schedule(graph, kernel), true);
+    sources.insert(cuda_prelude(cuda) + cuda);
+  }
+  return {sources.begin(), sources.end()};
+}
+
+std::vector<std::string_view> views(const std::vector<std::string>& texts) {
+  return {texts.begin(), texts.end()};
+}
+
+TEST(Together, EachHasThePtxItHasAlone) {
+  const auto nvrtc = find_nvrtc();
+  if (!nvrtc) GTEST_SKIP() << "NVRTC is not installed";
+  const struct {
+    const char *model, *planner, *device;
+  } cases[] = {{"bert_layer", "auto", "h200"},           {"llama_decode_tiny", "tvm", "a100"},
+               {"bert_train_fp16_tiny", "xla", "v100"},  {"layer_norm_grad", "astitch", "h200"},
+               {"moe_layer", "fusionstitching", "v100"}, {"row_64x30000", "auto", "h200"}};
+  for (const auto& c : cases) {
+    const Graph graph = testing::dataset(c.model);
+    const Device& target = device(c.device);
+    std::vector<std::string> sources = sources_of(graph, make_plan(graph, target, c.planner));
+    if (constexpr std::size_t kMost = 7; sources.size() > kMost) sources.resize(kMost);
+    const int architecture = compile_architecture(*nvrtc, target);
+    const auto made = compile_together(*nvrtc, views(sources), "k", architecture);
+    ASSERT_EQ(made.size(), sources.size());
+    for (std::size_t i = 0; i < sources.size(); ++i) {
+      ASSERT_TRUE(made[i]) << c.model << " kernel " << i << ":\n" << sources[i];
+      EXPECT_EQ(*made[i], compile_ptx(*nvrtc, sources[i], architecture)) << c.model << " kernel " << i;
+    }
+  }
+}
+
+TEST(Together, MacrosOfOneAreNotTheOthers) {
+  const auto nvrtc = find_nvrtc();
+  if (!nvrtc) GTEST_SKIP() << "NVRTC is not installed";
+  const std::vector<std::string> sources{
+      "#define N 1\nextern \"C\" __global__ void k(int* p) { p[threadIdx.x] = N; }",
+      "#define N 2\nextern \"C\" __global__ void k(int* p) { p[threadIdx.x] = N; }",
+      "extern \"C\" __global__ void k(int* p, int N) { for (int i = 0; i < N; ++i) atomicAdd(p + i, N); }"};
+  const auto made = compile_together(*nvrtc, views(sources), "k", 80);
+  for (std::size_t i = 0; i < sources.size(); ++i)
+    EXPECT_EQ(made.at(i).value(), compile_ptx(*nvrtc, sources[i], 80));
+}
+
+TEST(Together, WhatOneAloneWouldDeclareIsLeftToIt) {
+  const auto nvrtc = find_nvrtc();
+  if (!nvrtc) GTEST_SKIP() << "NVRTC is not installed";
+  const std::vector<std::string> sources{
+      "extern \"C\" __global__ void k(int* p) { *p = 1; }",
+      "static __device__ int seen;\nextern \"C\" __global__ void k(int* p) { *p = atomicAdd(&seen, 1); }",
+      "static __device__ __noinline__ int f(int x) { return x * x + clock(); }\n"
+      "extern \"C\" __global__ void k(int* p) { *p = f(*p); }"};
+  const auto made = compile_together(*nvrtc, views(sources), "k", 80);
+  EXPECT_FALSE(made.at(1));
+  EXPECT_FALSE(made.at(2));
+}
+
+TEST(Together, OneThatDoesNotCompileIsNamedByItself) {
+  const auto nvrtc = find_nvrtc();
+  if (!nvrtc) GTEST_SKIP() << "NVRTC is not installed";
+  const std::vector<std::string> sources{"extern \"C\" __global__ void k(int* p) { *p = 1; }",
+                                         "extern \"C\" __global__ void k(int* p) { *p = wrong; }"};
+  for (const auto& made : compile_together(*nvrtc, views(sources), "k", 80)) EXPECT_FALSE(made);
+}
+
+/// What the text of a program is parted by, without a compiler.
+TEST(Together, PartsOfTheText) {
+  const std::string head = "//\n// Generated\n//\n\n.version 9.0\n.target sm_80\n.address_size 64\n\n";
+  const std::string first =
+      ".visible .entry sw_entry_0(\n\t.param .u64 sw_entry_0_param_0\n)\n{\n$L__BB0_1:\n\tmov.u32 %r1, "
+      "shared;\n\tret;\n\n}\n";
+  const std::string second =
+      ".visible .entry sw_entry_1(\n\t.param .u64 sw_entry_1_param_0\n)\n{\n\tbra.uni "
+      "\t$L__BB1_1;\n$L__BB1_1:\n\tret;\n\n}\n";
+  const std::vector<std::string_view> sources{"extern __shared__ __align__(4) unsigned char shared[];", ""};
+  const std::string both = head + "\t// .globl\tsw_entry_0\n.extern .shared .align 16 .b8 shared[];\n\n" +
+                           first + "\t// .globl\tsw_entry_1\n" + second + "\n";
+  const auto parts = separated(both, sources, "k");
+  ASSERT_TRUE(parts.at(0));
+  ASSERT_TRUE(parts.at(1));
+  EXPECT_EQ(*parts[0],
+            head +
+                "\t// .globl\tk\n.extern .shared .align 4 .b8 shared[];\n\n.visible .entry k(\n\t.param .u64 "
+                "k_param_0\n)\n{\n$L__BB0_1:\n\tmov.u32 %r1, shared;\n\tret;\n\n}\n\n");
+  EXPECT_EQ(*parts[1], head +
+                           "\t// .globl\tk\n\n.visible .entry k(\n\t.param .u64 k_param_0\n)\n{\n\tbra.uni "
+                           "\t$L__BB0_1;\n$L__BB0_1:\n\tret;\n\n}\n\n");
+  // A name of another kernel, a variable of the module, shared memory that the source does not declare.
+  EXPECT_FALSE(
+      separated(head + "\t// .globl\tsw_entry_1\n.visible .entry sw_entry_1(\n)\n{\n\tcall sw_entry_0;\n}\n",
+                sources, "k")
+          .at(1));
+  EXPECT_FALSE(separated(head + ".global .u32 x;\n\t// .globl\tsw_entry_1\n" + second, sources, "k").at(1));
+  EXPECT_FALSE(separated(head + "\t// .globl\tsw_entry_1\n.visible .entry sw_entry_1(\n)\n{\n\tmov.u32 %r1, "
+                                "shared;\n}\n",
+                         sources, "k")
+                   .at(1));
+}
+
+TEST(Together, APlanHasTheCodeOfItsKernelsAlone) {
+  if (!find_nvrtc()) GTEST_SKIP() << "NVRTC is not installed";
+  const Graph graph = testing::dataset("bert_layer");
+  const Device& target = device("a100");
+  const FusionPlan plan = make_plan(graph, target, "tvm");
+  CompileOptions options;
+  options.compiler = "nvrtc";
+  options.cache_dir = "none";
+  const Executable all = compile(graph, target, plan, options);
+  FusionPlan one = plan;
+  for (const std::size_t k : {std::size_t{0}, plan.kernels.size() - 1}) {
+    one.kernels = {plan.kernels[k]};
+    EXPECT_EQ(all.kernels.at(k).ptx, compile(graph, target, one, options).kernels.at(0).ptx);
+    EXPECT_GT(all.kernels.at(k).compile_ms, 0);
+  }
+}
+
+}  // namespace TEST_FILE
+}  // namespace stitchwork
