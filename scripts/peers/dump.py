@@ -68,4 +68,5 @@ def main(name, run):
     try:
         run()
     except NotUnderstood as error:
+        if os.environ.get("PEERS_DEBUG"): raise
         sys.exit(f"{name}: {error}")

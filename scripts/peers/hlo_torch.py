@@ -120,17 +120,17 @@ class Function:
             self.steps += 1
             if self.steps > MOST_STEPS:
                 raise dump.NotUnderstood(f"more than {MOST_STEPS} instructions, loops unrolled")
-            name = outer or one.name
+            name = outer or (one.name, one.op)
             if one.op == "parameter":
                 values[one.name], known[one.name] = inputs[int(one.arguments)], known_inputs[int(one.arguments)]
                 continue
             with marked(name):
-                values[one.name], known[one.name] = self.carry_out(one, [values[n] for n in one.operands], [known[n] for n in one.operands], name, values)
+                values[one.name], known[one.name] = self.carry_out(one, [values[n] for n in one.operands], [known[n] for n in one.operands], name)
             if one.root:
                 return values[one.name], known[one.name]
         raise dump.NotUnderstood("a computation has no root")
 
-    def carry_out(self, one, x, known, name, values):
+    def carry_out(self, one, x, known, name):
         op = one.op
         if op == "tuple":
             return tuple(x), tuple(known)
@@ -443,10 +443,10 @@ class Function:
 
 
 class marked:
-    """What is traced meanwhile is of that instruction: FX nodes carry its name where passes keep it."""
+    """What is traced meanwhile is of that instruction (name, op): FX nodes carry it where passes keep it."""
 
-    def __init__(self, name):
-        self.name = name
+    def __init__(self, instruction):
+        self.instruction = instruction
 
     def __enter__(self):
         from torch.fx.experimental.proxy_tensor import get_proxy_mode
@@ -458,4 +458,4 @@ class marked:
         for node in reversed(self.graph.nodes) if self.graph else ():
             if node is self.last:
                 break
-            node.meta["custom"] = {"instruction": node.meta.get("custom", {}).get("instruction", self.name)}
+            node.meta["custom"] = {"instruction": node.meta.get("custom", {}).get("instruction", self.instruction)}

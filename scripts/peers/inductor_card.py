@@ -59,4 +59,58 @@ def stand_in(target):
         setattr(interface, name, staticmethod(lambda *_, answer=answer, **__: answer))
     interface.Worker.get_device_properties = staticmethod(lambda *_: properties)
     interface.Worker.current_device = staticmethod(lambda: 0)
+    memory_format = torch._C._conv_determine_backend_memory_format
+
+    def convolution_format(value, kernel, backend):
+        """Where torch asks which cuDNN is there: channels last where an operand is."""
+        try:
+            return memory_format(value, kernel, backend)
+        except RuntimeError:
+            last = torch.channels_last if value.dim() == 4 else torch.channels_last_3d
+            return last if any(t.is_contiguous(memory_format=last) and not t.is_contiguous() for t in (value, kernel)) else torch.contiguous_format
+
+    torch._C._conv_determine_backend_memory_format = convolution_format
+    # Python's own ways of these ask the GPU's driver; ATen's ops do not.
+    dense, get, put = torch.Tensor.contiguous, torch.Tensor.__getitem__, torch.Tensor.__setitem__
+
+    def contiguous(tensor, memory_format=torch.contiguous_format):
+        if not tensor.is_cuda:
+            return dense(tensor, memory_format=memory_format)
+        return tensor if tensor.is_contiguous(memory_format=memory_format) else torch.clone(tensor, memory_format=memory_format)
+
+    torch.Tensor.contiguous = contiguous
+    torch.Tensor.__getitem__ = lambda tensor, index: items(tensor, index) if tensor.is_cuda else get(tensor, index)
+    torch.Tensor.__setitem__ = lambda tensor, index, value: set_items(tensor, index, value) if tensor.is_cuda else put(tensor, index, value)
     triton_kernels.triton.runtime.driver.set_active(triton_kernels.Driver(target))
+
+
+def items(tensor, index):
+    """tensor[index] by ATen's ops."""
+    index = index if isinstance(index, tuple) else (index,)
+    taken = sum(1 for one in index if one is not None and one is not Ellipsis)
+    whole = [slice(None)] * (tensor.dim() - taken)
+    at = next((i for i, one in enumerate(index) if one is Ellipsis), len(index))
+    index = (*index[:at], *whole, *index[at + 1:])
+    d, tensors = 0, {}
+    for one in index:
+        if one is None:
+            tensor = tensor.unsqueeze(d)
+        elif isinstance(one, slice):
+            if one != slice(None):
+                tensor = torch.ops.aten.slice.Tensor(tensor, d, one.start, one.stop, one.step or 1)
+        elif isinstance(one, (torch.Tensor, list)):
+            tensors[d] = one if isinstance(one, torch.Tensor) else torch.tensor(one, device=tensor.device)
+        else:
+            tensor = tensor.select(d, one)
+            continue
+        d += 1
+    return torch.ops.aten.index.Tensor(tensor, [tensors.get(i) for i in range(max(tensors) + 1)]) if tensors else tensor
+
+
+def set_items(tensor, index, value):
+    index = index if isinstance(index, tuple) else (index,)
+    value = value if isinstance(value, torch.Tensor) else torch.full([], value, dtype=tensor.dtype, device=tensor.device)
+    if any(isinstance(one, torch.Tensor) for one in index):
+        tensor.index_put_(index, value)
+    else:
+        items(tensor, index).copy_(value)

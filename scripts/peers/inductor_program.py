@@ -22,6 +22,8 @@ import triton_kernels
 
 HLO_TYPES = {torch.float64: "f64", torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16", torch.int8: "s8", torch.int16: "s16", torch.int32: "s32",
              torch.int64: "s64", torch.uint8: "u8", torch.bool: "pred", torch.uint16: "u16", torch.uint32: "u32", torch.uint64: "u64"}
+# Ops of HLO that are views in torch.
+LAYOUT = {"reshape", "bitcast", "broadcast", "transpose", "slice", "dynamic-slice", "get-tuple-element"}
 ALIGNMENT = 512  # of torch's caching allocator
 SCALARS = {"i32": "i32", "i64": "i64", "u32": "u32", "u64": "u64", "fp32": "f32", "fp64": "f64", "i1": "u8"}
 
@@ -195,8 +197,6 @@ class Program:
         self.module, self.recorder, self.folder, self.choice = module, recorder, folder, choice
         self.buffers, self.files = {}, {}
         self.calls = collections.Counter()
-        for tensor in ():
-            self.place(tensor)
 
     def place(self, tensor):
         number, offset = self.recorder.place(tensor)
@@ -215,8 +215,7 @@ class Program:
         number = self.calls[name]
         self.calls[name] += 1
         nodes = [self.module.nodes[n] for n in (calls[number] if number < len(calls) else ()) if n in self.module.nodes]
-        ops = [node.meta.get("custom", {}).get("instruction") or f"{node.name} ({node.target})" for node in nodes]
-        return {"instruction": name, "ops": list(dict.fromkeys(ops))}
+        return {"instruction": name, "ops": list(dict.fromkeys(op for node in nodes for op in ops_of(node)))}
 
     def file(self, kernel, number, ptx):
         name = kernel.name + (f".{number}" if number != self.choice.get(kernel.name, 0) else "") + ".ptx"
@@ -262,6 +261,15 @@ class Program:
             return step
         text, gaps = found
         return {**step, "computes": text, "operands": step["operands"] + (step["results"] if gaps else [])}
+
+
+def ops_of(node):
+    """What an FX node is of the model: its instruction where that is known. A view of a product or a gather is not the op itself."""
+    instruction = node.meta.get("custom", {}).get("instruction")
+    if instruction is None:
+        return [f"{node.name} ({node.target})"]
+    name, op = instruction
+    return [] if getattr(node.target, "is_view", False) and op not in LAYOUT else [name]
 
 
 def view_of(tensor):
