@@ -209,13 +209,13 @@ class Program:
         self.buffers[name] = {"bytes": size}
         return name
 
-    def said(self, name):
+    def said(self, name, kernel=False):
         """FX nodes of that call of the kernel: what they are of the model where it is known, and whether a product is among them."""
         calls = self.module.kernels.get(name, [])
         number = self.calls[name]
         self.calls[name] += 1
         nodes = [self.module.nodes[n] for n in (calls[number] if number < len(calls) else ()) if n in self.module.nodes]
-        return {"instruction": name, "ops": list(dict.fromkeys(op for node in nodes for op in ops_of(node)))}
+        return {"instruction": name, "ops": list(dict.fromkeys(op for node in nodes for op in ops_of(node, kernel)))}
 
     def file(self, kernel, number, ptx):
         name = kernel.name + (f".{number}" if number != self.choice.get(kernel.name, 0) else "") + ".ptx"
@@ -238,7 +238,7 @@ class Program:
         for one in self.recorder.launches:
             if isinstance(one[0], Kernel):
                 kernel, arguments = one
-                made.append({**self.launch(kernel, arguments, self.choice.get(kernel.name, 0)), **self.said(kernel.name)})
+                made.append({**self.launch(kernel, arguments, self.choice.get(kernel.name, 0)), **self.said(kernel.name, kernel=True)})
             else:
                 made.append(self.call(*one))
         return made
@@ -263,13 +263,14 @@ class Program:
         return {**step, "computes": text, "operands": step["operands"] + (step["results"] if gaps else [])}
 
 
-def ops_of(node):
-    """What an FX node is of the model: its instruction where that is known. A view of a product or a gather is not the op itself."""
+def ops_of(node, kernel):
+    """What an FX node is of the model: its instruction where that is known. A kernel that reads a view of a product does not hold the product;
+    Inductor names a library call by the last view of its result."""
     instruction = node.meta.get("custom", {}).get("instruction")
     if instruction is None:
         return [f"{node.name} ({node.target})"]
     name, op = instruction
-    return [] if getattr(node.target, "is_view", False) and op not in LAYOUT else [name]
+    return [] if kernel and getattr(node.target, "is_view", False) and op not in LAYOUT else [name]
 
 
 def view_of(tensor):
