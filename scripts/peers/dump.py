@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import re
+import struct
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -26,6 +27,12 @@ def write(folder, *, peer, versions, flags, target, model, parameters, results, 
                 "compute_capability": list(card["cc"]), "model": model, **more, "parameters": parameters, "results": results,
                 "program": {"modules": modules, **program}}
     (folder / "dump.json").write_text(json.dumps(document, indent=1) + "\n")
+
+
+def write_bytes(file, data):
+    """An .npy file of u8."""
+    header = f"{{'descr': '|u1', 'fortran_order': False, 'shape': ({len(data)},), }}".ljust(117) + "\n"
+    file.write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + data)
 
 
 def empty_folder(folder):
@@ -68,5 +75,4 @@ def main(name, run):
     try:
         run()
     except NotUnderstood as error:
-        if os.environ.get("PEERS_DEBUG"): raise
         sys.exit(f"{name}: {error}")
