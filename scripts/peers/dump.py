@@ -76,3 +76,5 @@ def main(name, run):
         run()
     except NotUnderstood as error:
         sys.exit(f"{name}: {error}")
+    except Exception as error:  # a compiler's own: one line
+        sys.exit(f"{name}: {one_line(error)}")

@@ -31,6 +31,10 @@ SCALAR_COMPARE = {"EQ": lambda a, b: a == b, "NE": lambda a, b: a != b, "LT": la
                   "GE": lambda a, b: a >= b}
 
 
+def hlo_type(tensor):
+    return next(name for name, kind in TYPES.items() if kind == tensor.dtype)
+
+
 def list_of(one, key):
     found = re.search(key + r"=\{([\d,\s]*)\}", one.attributes)
     return [int(x) for x in found[1].split(",") if x.strip()] if found else []
@@ -159,6 +163,8 @@ class Function:
             return int(SCALAR_COMPARE[one.attribute(r"direction=(\w+)")](*known))
         if one.op in ("reshape", "copy", "bitcast"):
             return known[0]
+        if one.op == "convert" and TYPES.get(one.shapes[0].type) is not None:
+            return float(known[0]) if TYPES[one.shapes[0].type].is_floating_point else int(known[0])
         return None
 
     def constant(self, one, folded):
@@ -313,7 +319,9 @@ class Function:
     def arg_reduce(self, one, x, known, dims):
         """The largest (least) value and where it is: a reduction of values and of their indices."""
         body = self.parts[one.attribute(r"to_apply=%?([^\s,]+)")]
-        directions = {i.attribute(r"direction=(\w+)") for i in body if i.op == "compare"} - {"EQ", "NE"}
+        # Values are compared, and of equal ones their indices.
+        values = {i.name for i in body if not i.is_tuple and i.shapes[0].type == hlo_type(x[0])}
+        directions = {i.attribute(r"direction=(\w+)") for i in body if i.op == "compare" and i.operands[0] in values} - {"EQ", "NE"}
         if len(x) != 4 or len(dims) != 1 or len(directions) != 1 or x[1].dtype.is_floating_point:
             raise dump.NotUnderstood(f"{one.name}: a reduction of several values that is no argmax or argmin")
         largest = directions.pop() in ("GT", "GE")
