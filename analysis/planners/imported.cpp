@@ -9,6 +9,8 @@
 #include "analysis/facts/facts.h"
 #include "analysis/plan/assemble.h"
 #include "analysis/plan/inlined_kernel.h"
+#include "analysis/planners/astitch/options.h"
+#include "analysis/planners/best_kernel.h"
 #include "analysis/planners/planner.h"
 #include "analysis/planners/xla/fusion_graph.h"
 #include "analysis/verify/verify_internal.h"
@@ -66,8 +68,35 @@ class Importer {
       for (const NodeId op : ops)
         decide(op, true, "imported.fusion",
                parts.size() == 1 ? from : from + ", cut at the library calls it holds");
-      add_kernels(ops, wanted, fusion.name);
+      const bool triton = fusion.kind == "kCustom" && parts.size() == 1 && reduces_inside(ops, wanted);
+      if (!triton || !add_stitched(ops, wanted)) add_kernels(ops, wanted, fusion.name);
     }
+  }
+
+  /// Whether a reduction's value is read within. XLA gives such fusions to Triton, whose blocks hold tiles of
+  /// rows: a thread for each result would compute its row's reductions anew.
+  bool reduces_inside(const std::vector<NodeId>& ops, const std::vector<NodeId>& roots) const {
+    return std::ranges::any_of(ops, [&](NodeId op) {
+      return def(node(op).op).cls == OpClass::kReduce && !contains_sorted(roots, op);
+    });
+  }
+
+  /// One kernel of AStitch's passes, which keep what is reduced within the block: mapping and block are our
+  /// search's. False where they have none that is valid.
+  bool add_stitched(const std::vector<NodeId>& ops, const std::vector<NodeId>& roots) {
+    if (!nodes_) nodes_ = astitch::node_facts(graph_);
+    Candidate candidate;
+    candidate.outputs = roots;
+    for (const NodeId op : needed(ops, roots))
+      if ((*nodes_)[op].member) candidate.members.push_back(op);
+    if (!std::ranges::includes(candidate.members, roots)) return false;
+    PlanOptions tuned;
+    tuned.knobs["mapping"] = "tuned";
+    std::vector<KernelPlan> found =
+        best_kernel(*nodes_, candidate, device_, astitch::read_options(tuned)).kernels;
+    if (found.size() != 1 || !valid(found.front(), roots)) return false;
+    keep(std::move(found.front()), roots);
+    return true;
   }
 
   /// The fusion's generated ops by the number of library calls on their longest way from its inputs.
@@ -97,7 +126,7 @@ class Importer {
     });
   }
 
-  /// One kernel, or, where generated code has no form that gives all these values at once, one for each.
+  /// One kernel: inlined, or stitched; where neither gives all these values at once, one for each.
   void add_kernels(const std::vector<NodeId>& ops, const std::vector<NodeId>& roots,
                    const std::string& name) {
     std::optional<KernelPlan> kernel = kernel_of(ops, roots);
@@ -106,6 +135,7 @@ class Importer {
       keep(std::move(*kernel), roots);
       return;
     }
+    if (add_stitched(ops, roots)) return;
     for (const NodeId root : roots) {
       decide(root, false, "imported.roots",
              fmt::format("fusion {} gives values of different forms; here each has a kernel", name));
@@ -150,9 +180,14 @@ class Importer {
 
   std::optional<KernelPlan> kernel_of(const std::vector<NodeId>& ops,
                                       const std::vector<NodeId>& roots) const {
-    using namespace verification;
     KernelPlan kernel =
         xla::lower_instruction(graph_, {xla::InstructionKind::kLoop, true, 0, needed(ops, roots), roots, {}});
+    if (!valid(kernel, roots)) return std::nullopt;
+    return kernel;
+  }
+
+  bool valid(KernelPlan& kernel, const std::vector<NodeId>& roots) const {
+    using namespace verification;
     kernel.outputs = roots;
     Report report;
     check_structure(computation_, kernel, report);
@@ -162,9 +197,8 @@ class Importer {
       if (report.problems.empty())
         check_values(computation_, kernel, evaluations(computation_, kernel), report);
     }
-    if (!report.problems.empty()) return std::nullopt;
     kernel.outputs.clear();
-    return kernel;
+    return report.problems.empty();
   }
 
   /// Ops the dump left alone are kernels of their own, and so are values of which only copies inside fusions
@@ -197,6 +231,7 @@ class Importer {
   const Computation& computation_;
   const Device& device_;
   bool record_;
+  std::optional<astitch::Nodes> nodes_;  ///< once some fusion is stitched
   std::vector<KernelPlan> kernels_;
   std::set<NodeId> made_;
   std::vector<Decision> decisions_;

@@ -7,6 +7,8 @@ CARDS = {
                  bandwidth=1555200000000, l2=41943040, ghz=1.41, memory=42331013120),
     "h100": dict(device="h100-sxm", name="NVIDIA H100 80GB HBM3", cc=(9, 0), sms=132, fpus=128, shared=233472, opt_in=232448,
                  bandwidth=3352320000000, l2=52428800, ghz=1.98, memory=84942979072),
+    "b200": dict(device="b200", name="NVIDIA B200", cc=(10, 0), sms=148, fpus=128, shared=233472, opt_in=232448,
+                 bandwidth=7672320000000, l2=132644864, ghz=1.965, memory=191514411008),
 }
 
 

@@ -86,15 +86,21 @@ def instruction(line):
         if depth == 0:
             break
     arguments = rest[:end]
-    return Instruction(name, op, shapes(shape), shape.startswith("("), arguments, re.findall(r"%([^\s,()]+)", re.sub(r"/\*.*?\*/", "", arguments)),
-                       rest[end + 1:], bool(root))
+    return Instruction(name, op, shapes(shape), shape.startswith("("), arguments, [] if op in ("constant", "parameter") else operands(arguments), rest[end + 1:],
+                       bool(root))
+
+
+def operands(arguments):
+    """Names: with a % as XLA writes them, behind their types or alone, or without, as stitchwork does."""
+    plain = re.sub(r"/\*.*?\*/", "", arguments)
+    return re.findall(r"%([^\s,()]+)", plain) if "%" in plain else [name.strip() for name in plain.split(",") if name.strip()]
 
 
 def computations(text):
     """name -> instructions, in order; the entry computation under "ENTRY"."""
     found, body = {}, None
     for line in text.split("\n"):
-        head = re.match(r"(ENTRY )?%?([^\s(]+) \(.*\{\s*$", line)
+        head = re.match(r"(ENTRY )?%?([^\s(]+) (?:\(.*)?\{\s*$", line)
         if head:
             body = found.setdefault("ENTRY" if head[1] else head[2], [])
         elif line.startswith("}"):

@@ -8,20 +8,16 @@ import json
 import re
 import struct
 
-import cards
+import dump
 import hlo
 import xla_calls
+from dump import NotUnderstood
 
-SCHEMA = "stitchwork.peer-dump/1"
 CONTROL = {"kWhile", "kConditional", "kSequential", "kCommandBuffer"}
 # XLA's allocator gives whole multiples of it, and its kernels read vectors that end behind a value.
 ALIGNMENT = 256
 MOST_VALUES = 256  # bytes of a constant that dump.json itself has
 FREE = {"parameter", "constant", "bitcast", "get-tuple-element", "tuple", "after-all"}
-
-
-class NotUnderstood(Exception):
-    """What XLA wrote is not what this version of it writes, or needs what dumps do not have."""
 
 
 def read(folder, name):
@@ -213,8 +209,7 @@ class Lowering:
         """Long ones have files of their own."""
         if len(data) <= MOST_VALUES:
             return {"type": "u8", "shape": [len(data)], "fill": {"values": list(data)}}
-        header = f"{{'descr': '|u1', 'fortran_order': False, 'shape': ({len(data)},), }}".ljust(117) + "\n"
-        (self.folder / f"{name}.npy").write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + data)
+        dump.write_bytes(self.folder / f"{name}.npy", data)
         return {"npy": f"{name}.npy"}
 
 
@@ -245,9 +240,6 @@ def write(folder, target, versions, flags):
     lowering.place_values()
     steps = lowering.steps()
     parameters, results = lowering.interface()
-    modules = sorted({step["module"] for step in steps if "module" in step})
-    document = {"schema": SCHEMA, "peer": "xla", "versions": versions, "flags": flags, "target": target, "device": cards.CARDS[target]["device"],
-                "compute_capability": list(cards.CARDS[target]["cc"]), "model": "before.hlo", "optimised": "after.hlo", "parameters": parameters,
-                "results": results, "program": {"modules": modules, "buffers": lowering.declared(), "steps": steps}}
-    (folder / "dump.json").write_text(json.dumps(document, indent=1) + "\n")
+    dump.write(folder, peer="xla", versions=versions, flags=flags, target=target, model="before.hlo", optimised="after.hlo", parameters=parameters, results=results,
+               program={"buffers": lowering.declared(), "steps": steps})
     return len(steps)

@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
 """scripts/peers without the compilers: what dump.json says of the compiler's own files."""
 
+import itertools
 import json
+import os
 import pathlib
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -13,6 +16,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCRIPTS = ROOT / "scripts/peers"
 DUMPS = ROOT / "tests/data/dumps"
 sys.path.insert(0, str(SCRIPTS))
+import aten_calls  # noqa: E402
+import dump as peer_dump  # noqa: E402
 import hlo  # noqa: E402
 import xla_calls  # noqa: E402
 import xla_dump  # noqa: E402
@@ -36,7 +41,7 @@ class Case(unittest.TestCase):
 
 class Dumps(Case):
     def test_the_committed_ones_are_what_the_script_makes(self):
-        for dump in sorted(DUMPS.iterdir()):
+        for dump in sorted(file.parent for file in DUMPS.glob("*/thunks.txt")):
             done = self.again(dump.name)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertEqual(json.loads((self.folder / "dump.json").read_text()), json.loads((dump / "dump.json").read_text()), dump.name)
@@ -75,6 +80,16 @@ class Text(unittest.TestCase):
         self.assertEqual((one.shapes[0].in_memory, one.shapes[0].bytes, one.shapes[0].row_major, one.shapes[1].dims), ((3, 2), 24, False, (4,)))
         self.assertIsNone(hlo.instruction("}"))
 
+    def test_instructions_as_stitchwork_prints_them(self):
+        parts = hlo.computations("HloModule m\n\nsum {\n  a = f32[] parameter(0)\n  ROOT b = f32[] add(a, a)\n}\n\nENTRY main {\n  x = f32[4]{0} parameter(0)\n"
+                                 "  zero = f32[] constant(0)\n  ROOT r = f32[] reduce(x, zero), dimensions={0}, to_apply=sum\n}\n")
+        self.assertEqual([one.operands for one in parts["ENTRY"]], [[], [], ["x", "zero"]])
+        self.assertEqual((parts["sum"][1].op, parts["sum"][1].operands), ("add", ["a", "a"]))
+
+    def test_ptx_without_debug(self):
+        ptx = ".version 8.0\n\t.file\t1 \"a.py\"\n.entry k()\n{\n\t.loc\t1 2 3\n\tret;\n}\n\t.section\t.debug_info\n\t{\n.b8 1\n\t}\n"
+        self.assertEqual(peer_dump.without_debug(ptx), ".version 8.0\n.entry k()\n{\n\tret;\n}\n")
+
     def test_constants(self):
         self.assertEqual(hlo.values("{ { 1, -2.5e-3 }, /*i1=1*/{ inf, true } }"), [1, -2.5e-3, float("inf"), 1])
         self.assertIsNone(hlo.values("{...}"))
@@ -91,6 +106,84 @@ class Text(unittest.TestCase):
         self.assertIsNone(xla_calls.computes("__cublas$lt$matmul", gemm("GELU_AUX", 2), [matrix] * 2))
         self.assertIsNone(xla_calls.computes("__cublas$lt$matmul", gemm("DEFAULT", 3), [matrix] * 3))
         self.assertIsNone(xla_calls.computes("__cublas$unknown", gemm("DEFAULT", 2), [matrix] * 2))
+
+
+@unittest.skipUnless(os.environ.get("STITCHWORK"), "STITCHWORK names no command")
+class AtenCalls(unittest.TestCase):
+    """What a library call computes of tensors as torch strides them, carried out by the evaluator, against sums of products here."""
+
+    def run_call(self, name, operands, result, more, memory):
+        """`memory`: what the result's elements and those between them were before. What they are then."""
+        text, gaps = aten_calls.computes(name, operands, [result], more)
+        values = [[(7 * i + 3 * o) % 5 - 2 for i in range(view.span)] for o, view in enumerate(operands)]
+        buffers = {f"p{o}": {"type": "f32", "shape": [len(v)], "fill": {"values": v}} for o, v in enumerate(values)}
+        buffers["r"] = {"type": "f32", "shape": [len(memory)], "fill": {"values": memory}, "save": "r.npy"}
+        places = [f"p{o}" for o in range(len(operands))]
+        step = {"call": name, "computes": text, "operands": places + ["r"] * gaps, "results": ["r"]}
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "program.json"
+            file.write_text(json.dumps({"schema": "stitchwork.ptx-program/1", "device": "a100", "modules": [], "buffers": buffers, "steps": [step]}))
+            done = subprocess.run([os.environ["STITCHWORK"], "ptx", "run", file], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stderr + text)
+            data = (pathlib.Path(folder) / "r.npy").read_bytes()
+        return values, list(struct.unpack(f"<{len(memory)}f", data[-4 * len(memory):]))
+
+    @staticmethod
+    def at(view, values, *index):
+        return values[sum(i * s for i, s in zip(index, view.stride))]
+
+    def view(self, size, stride):
+        return aten_calls.View("f32", size, stride)
+
+    def check(self, name, operands, result, value, more=None):
+        memory = [100 + i for i in range(result.span)]
+        values, found = self.run_call(name, operands, result, more or {}, memory)
+        for index in itertools.product(*map(range, result.size)):
+            memory[sum(i * s for i, s in zip(index, result.stride))] = value(values, *index)
+        self.assertEqual(found, memory, (name, operands, result))
+
+    def test_products_of_any_strides(self):
+        left = [self.view((3, 4), s) for s in ((4, 1), (1, 3), (9, 1), (9, 2), (0, 1), (1, 7))]
+        right = [self.view((4, 5), s) for s in ((5, 1), (1, 4), (11, 2))]
+        into = [self.view((3, 5), s) for s in ((5, 1), (1, 3), (8, 1), (1, 4), (12, 2))]
+        for number, (a, b) in enumerate(itertools.product(left, right)):
+            self.check("mm", [a, b], into[number % len(into)],
+                       lambda v, i, j, a=a, b=b: sum(self.at(a, v[0], i, k) * self.at(b, v[1], k, j) for k in range(4)))
+
+    def test_products_of_batches(self):
+        a, b = self.view((2, 3, 4), (4, 8, 1)), self.view((2, 4, 5), (24, 1, 5))
+        for result in (self.view((2, 3, 5), (15, 5, 1)), self.view((2, 3, 5), (5, 10, 1)), self.view((2, 3, 5), (40, 6, 1))):
+            self.check("bmm", [a, b], result, lambda v, n, i, j: sum(self.at(a, v[0], n, i, k) * self.at(b, v[1], n, k, j) for k in range(4)))
+
+    def test_products_with_what_is_added(self):
+        a, b, result = self.view((3, 4), (4, 1)), self.view((4, 5), (1, 4)), self.view((3, 5), (5, 1))
+        for added, stride in (((5,), (1,)), ((3, 1), (1, 1)), ((3, 5), (1, 3)), ((1, 5), (5, 1))):
+            c = self.view(added, stride)
+
+            def value(v, i, j, c=c):
+                index = (i, j)[2 - len(c.size):]
+                one = self.at(c, v[0], *(0 if n == 1 else x for n, x in zip(c.size, index)))
+                return 2 * sum(self.at(a, v[1], i, k) * self.at(b, v[2], k, j) for k in range(4)) + 3 * one
+            self.check("addmm", [c, a, b], result, value, {"alpha": 2, "beta": 3})
+
+    def test_convolutions(self):
+        x, w, bias = self.view((2, 4, 7), (28, 7, 1)), self.view((6, 2, 3), (6, 3, 1)), self.view((6,), (1,))
+        # stride 2, padding 1, dilation 2, 2 groups: 3 places
+        self.check("convolution", [x, w, bias], self.view((2, 6, 3), (18, 3, 1)),
+                   lambda v, n, o, p: self.at(bias, v[2], o) + sum(self.at(x, v[0], n, o // 3 * 2 + i, 2 * p + 2 * k - 1) * self.at(w, v[1], o, i, k)
+                                                                   for i in range(2) for k in range(3) if 0 <= 2 * p + 2 * k - 1 < 7),
+                   {"arguments": [[2], [1], [2], False, [0], 2]})
+        # transposed: stride 2, padding 1, one more behind: 14 places
+        w = self.view((4, 5, 3), (15, 3, 1))
+        self.check("convolution", [x, w], self.view((2, 5, 14), (70, 14, 1)),
+                   lambda v, n, o, p: sum(self.at(x, v[0], n, i, q) * self.at(w, v[1], i, o, p + 1 - 2 * q)
+                                          for i in range(4) for q in range(7) if 0 <= p + 1 - 2 * q < 3),
+                   {"arguments": [[2], [1], [1], True, [1], 1]})
+
+    def test_others_have_no_text(self):
+        view = self.view((2, 2), (2, 1))
+        self.assertIsNone(aten_calls.computes("_softmax", [view], [view], {}))
+        self.assertIsNone(aten_calls.computes("topk", [view], [view, aten_calls.View("s64", (2, 2), (2, 1))], {"k": 2, "dim": 0, "largest": True}))
 
 
 if __name__ == "__main__":
