@@ -263,7 +263,8 @@ class Linker {
   GraphLinks result() {
     GraphLinks links;
     for (const Node& node : model_.nodes)
-      if (!linked_.contains(node.id) && !is_source(node)) links.gone.emplace(node.id, why_gone(node.id));
+      if (!linked_.contains(node.id) && !is_source(node) && !is_immediate(model_, node.id))
+        links.gone.emplace(node.id, why_gone(node.id));
     for (const Node& node : optimised_.nodes)
       if (of_[at(node.id)].empty() && !is_source(node)) links.own.push_back(node.id);
     links.origins.of = std::move(of_);

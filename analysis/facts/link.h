@@ -20,9 +20,10 @@
 namespace stitchwork {
 
 struct GraphLinks {
-  rewriting::Origins origins;          ///< of the optimised module's entry against the model's
-  std::map<NodeId, std::string> gone;  ///< ops of the model that none stands for, and why
-  std::vector<NodeId> own;             ///< ops of the optimised module that stand for none, ascending
+  rewriting::Origins origins;  ///< of the optimised module's entry against the model's
+  /// Ops of the model that none stands for, and why; without immediates, which every reader has.
+  std::map<NodeId, std::string> gone;
+  std::vector<NodeId> own;  ///< ops of the optimised module that stand for none, ascending
 };
 
 /// Both canonical (core/passes/passes.h), of one entry: parameters agree by number.
