@@ -411,6 +411,8 @@ Explanation explain_planned(const Graph& graph, const FusionPlan& plan, const st
     at.forms = view.forms(k);
   }
   if (result.placements.empty()) result.step = step_text(computation, plan, node);
+  if (result.placements.empty() && result.step.empty() && plan.peer != nullptr)
+    result.step = "in no step: its readers have it where it lies";
   if (const auto product =
           result.placements.empty() ? matrix_product(computation, node, plan.tf32) : std::nullopt)
     result.library_time = to_text(*product, library_time(target, *product));

@@ -31,7 +31,8 @@ NodeId to_physical(Emitter& emit, NodeId value, const Shape& shape) {
   return emit.add(Op::kTranspose, Shape::array(shape.dtype, physical_dims(shape)), {value}, attributes);
 }
 
-/// From dimensions in their order in memory to those of `shape`, whose layout is kept for who asks how it lies.
+/// From dimensions in their order in memory to those of `shape`, whose layout is kept for who asks how it
+/// lies.
 NodeId from_physical(Emitter& emit, NodeId value, const Shape& shape) {
   if (in_order(shape)) return emit.reshape(value, shape.dims);
   value = emit.reshape(value, physical_dims(shape));
