@@ -15,6 +15,7 @@
 #include "analysis/plan/overrides_json.h"
 #include "analysis/plan/plan_json.h"
 #include "analysis/verify/verify.h"
+#include "cli/peer_plan.h"
 #include "cli/usage.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
@@ -176,7 +177,8 @@ void PlanArguments::add_planner(CLI::App& command) {
 
 void PlanArguments::add_planning(CLI::App& command) {
   add_planner(command);
-  command.add_option("--plan", plan_file, "a saved plan instead of MODEL and --planner");
+  command.add_option("--plan", plan_file,
+                     "a saved plan, or a compiler's dump, instead of MODEL and --planner");
 }
 
 PlanOptions PlanArguments::options(bool record_decisions) const {
@@ -203,6 +205,8 @@ const fusionstitching::PerformanceLibrary* PlanArguments::library() const {
 }
 
 Planned load_planned(const PlanArguments& arguments, bool record_decisions, OpTrace* trace, Graph* as_read) {
+  if (const std::string dump = dump_of(arguments); !dump.empty())
+    return load_planned_dump(arguments, dump, trace, as_read);
   Planned planned;
   if (arguments.plan_file.empty()) {
     if (arguments.model.empty()) throw Error("no model given", "name a file or dataset, or give --plan FILE");

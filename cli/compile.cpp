@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/cli.h"
+#include "cli/peer_plan.h"
 #include "cli/stages.h"
 #include "codegen/compile/compiler.h"
 #include "codegen/settle.h"
@@ -58,6 +59,7 @@ Executable compiled(Cli& cli, const CompileFlags& flags, const Planned& planned)
 
 /// The dumps are of the plan that was compiled, which may be another than the first (codegen/settle.h).
 void compile_stages(Cli& cli, const CompileFlags& flags) {
+  refuse_dump(dump_of(flags.plan), "compiled here");
   require_empty_folder(flags.output, flags.force);
   Graph as_read;
   Planned planned = load_planned(flags.plan, true, nullptr, &as_read);
@@ -82,6 +84,7 @@ void compile_stages(Cli& cli, const CompileFlags& flags) {
 void compile_kernels(Cli& cli, const CompileFlags& flags) {
   if (flags.force)
     throw Error("--force is for --all-stages", "kernels of the same names are always replaced");
+  refuse_dump(dump_of(flags.plan), "compiled here");
   const Planned planned = load_planned(flags.plan);
   const Executable executable = compiled(cli, flags, planned);
   const std::vector<std::string> files = write_kernels(planned.model.graph, executable, flags.output);

@@ -26,23 +26,28 @@ ordered_json to_json(const Explanation& e, const FusionPlan& plan, const std::ve
     for (const Decision& form : p.forms) tried.push_back(to_json(form));
     return tried;
   };
+  const auto timed = [](const OpPlacement& p) { return p.code.empty() || p.time.total_us > 0; };
   ordered_json placements = ordered_json::array();
   for (const OpPlacement& p : e.placements)
-    placements.push_back({{"kernel", p.kernel_id},
-                          {"name", p.kernel_name},
-                          {"role", p.role},
-                          {"dominant", p.dominant},
-                          {"scheme", name(p.scheme)},
-                          {"in_phase", name(p.in_phase.value_or(p.scheme))},
-                          {"level", p.level},
-                          {"mapping", p.mapping},
-                          {"output", p.output},
-                          {"producers", p.producers},
-                          {"consumers", p.consumers},
-                          {"predicted_us", p.time.total_us},
-                          {"time_parts", time_parts_json(p.time, "modelled")},
-                          {"not_modelled", not_modelled_json(p.not_modelled)},
-                          {"forms", forms(p)}});
+    placements.push_back(
+        {{"kernel", p.kernel_id},
+         {"name", p.kernel_name},
+         {"role", p.role},
+         {"dominant", p.dominant},
+         {"scheme", name(p.scheme)},
+         {"in_phase", name(p.in_phase.value_or(p.scheme))},
+         {"level", p.level},
+         {"mapping", p.mapping},
+         {"output", p.output},
+         {"code", p.code},
+         {"beside", p.beside},
+         {"producers", p.producers},
+         {"consumers", p.consumers},
+         {"predicted_us", timed(p) ? ordered_json(p.time.total_us) : ordered_json()},
+         {"time_parts",
+          timed(p) ? time_parts_json(p.time, p.code.empty() ? "modelled" : "simulated") : ordered_json()},
+         {"not_modelled", not_modelled_json(p.not_modelled)},
+         {"forms", forms(p)}});
   ordered_json decisions = ordered_json::array();
   for (const Decision& d : e.decisions) decisions.push_back(to_json(d));
   ordered_json neighbours = ordered_json::array(), refusals = ordered_json::array(),
@@ -71,7 +76,8 @@ ordered_json to_json(const Explanation& e, const FusionPlan& plan, const std::ve
           {"placements", placements},
           {"neighbours", neighbours},
           {"refusals", refusals},
-          {"predicted_us", plan.predicted_us},
+          {"predicted_us",
+           plan.peer == nullptr || plan.peer->simulated ? ordered_json(plan.predicted_us) : ordered_json()},
           {"overrides", tried},
           {"decisions", decisions}};
 }
@@ -99,7 +105,8 @@ void add_explain(CLI::App& app, Cli& cli) {
   arguments->add_device(*command);
   add_common(*command, cli,
              "  stitchwork explain fig7 power.1 --planner astitch --set mapping=paper\n"
-             "  stitchwork explain bert_base divide.422 --planner xla");
+             "  stitchwork explain bert_base divide.422 --planner xla\n"
+             "  stitchwork explain fig7 power.1 --plan dumps/fig7-a100");
   command->callback([&cli, arguments, op] {
     // A saved plan names its model: with it the one name given is the op's.
     if (op->empty() && !arguments->plan_file.empty()) op->swap(arguments->model);

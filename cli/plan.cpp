@@ -8,6 +8,7 @@
 #include "cli/compare_graphs.h"
 #include "cli/dumps.h"
 #include "cli/peer_dump.h"
+#include "cli/peer_plan.h"
 #include "cli/usage.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
@@ -52,6 +53,11 @@ void plan(Cli& cli, const PlanFlags& flags) {
   for (const std::string& dump : flags.dumps) kinds.push_back(&dump_kind(dump));
   if (kinds.empty() && !flags.kernels.kernels.empty())
     throw Error("--kernel is for dumps", "for example --dump=cuda --kernel k0");
+  if (const std::string dump = dump_of(flags.plan); !dump.empty())
+    for (const DumpKind* kind : kinds)
+      if (kind->name != "graph" && kind->name != "plan")
+        throw Error(fmt::format("--dump={} is of planners' kernels: {} has a compiler's", kind->name, dump),
+                    "its PTX lies in the folder; --dump=graph,plan is there");
   const Planned planned = load_planned(flags.plan);
   const auto document = [&] { return plan_document(planned.model.graph, planned.plan); };
   if (!flags.output.empty()) write_file(flags.output, document().dump(2) + "\n");
@@ -61,6 +67,8 @@ void plan(Cli& cli, const PlanFlags& flags) {
     cli.print(document());
   } else if (flags.output.empty()) {
     cli.print(to_text(planned.model.graph, planned.plan));
+  } else if (planned.plan.peer != nullptr) {
+    cli.print(fmt::format("{}: {}; not run", flags.output, to_text(planned.plan.counts)));
   } else {
     cli.print(fmt::format("{}: {}; predicted {:.1f} us (modelled)", flags.output,
                           to_text(planned.plan.counts), planned.plan.predicted_us));
@@ -93,6 +101,7 @@ ordered_json numerics_json(const std::optional<GraphComparison>& comparison, std
 
 void verify_file(Cli& cli, const VerifyFlags& flags) {
   const std::string& file = flags.file;
+  refuse_dump(file, "verified: `stitchwork run DUMP --check` says whether it computes the model");
   const std::string text = read_file(file);
   const Model model = flags.open.load(read_plan_header(text, file).model_path);
   const FusionPlan plan = plan_from_json(model.graph, text, file);
@@ -141,13 +150,14 @@ void add_plan(CLI::App& app, Cli& cli) {
              "  stitchwork plan fig7 --planner astitch --set mapping=paper\n"
              "  stitchwork plan bert_base --planner xla --device a100-sxm-80 -o bert.xla.json\n"
              "  stitchwork plan softmax --dump=kernel,cuda\n"
-             "  stitchwork plan bert_layer --dump=cuda --kernel k0");
+             "  stitchwork plan bert_layer --dump=cuda --kernel k0\n"
+             "  stitchwork plan dumps/softmax-a100 --json");
   command->callback([&cli, flags, command] {
-    if (!is_dump(flags->plan.model)) return plan(cli, *flags);
-    refuse_options(*command, flags->plan.model,
-                   {"--planner", "--device", "--set", "--override", "--library", "--mixed", "--tf32",
-                    "--plan", "--dump", "--kernel", "--output", "--dim", "--value", "--trips"});
-    plan_dump(cli, flags->plan.model);
+    if (const std::string dump = dump_of(flags->plan); !dump.empty())
+      refuse_options(*command, dump,
+                     {"--planner", "--device", "--set", "--override", "--library", "--mixed", "--tf32",
+                      "--kernel", "--trips"});
+    plan(cli, *flags);
   });
 }
 

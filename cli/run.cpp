@@ -12,6 +12,7 @@
 #include "analysis/plan/step_order.h"
 #include "cli/cli.h"
 #include "cli/peer_dump.h"
+#include "cli/peer_plan.h"
 #include "cli/table.h"
 #include "cli/usage.h"
 #include "codegen/compile/process.h"
@@ -185,12 +186,15 @@ void read_counters(const Cli& cli, TrialResult& result) {
 
 /// Of a compiler's dump, which has its plan and kernels: what of `run` says how one is made does not apply.
 DumpRunArguments dump_arguments(const CLI::App& command, const RunArguments& a) {
-  refuse_options(command, a.plan.model,
-                 {"--planner", "--set", "--override", "--library", "--mixed", "--tf32", "--plan", "--backend",
+  const std::string dump = dump_of(a.plan);
+  refuse_options(command, dump,
+                 {"--planner", "--set", "--override", "--library", "--mixed", "--tf32", "--backend",
                   "--repeats", "--counters", "--convolutions", "--dependent-launch", "--fast-math",
-                  "--max-trips", "--trace", "--db", "--dim", "--value", "--trips"});
-  return {.path = a.plan.model,
+                  "--max-trips", "--trace", "--dim", "--value", "--trips"});
+  return {.path = dump,
           .device = a.device->count() > 0 ? a.plan.device : "",
+          .model = a.plan.model == dump ? "" : a.plan.model,
+          .db = a.db,
           .cache = a.cache,
           .mode = a.mode,
           .sanitize = a.sanitize,
@@ -381,9 +385,10 @@ void add_run(CLI::App& app, Cli& cli) {
              "  stitchwork run softmax --mode sampled --json\n"
              "  stitchwork run bert_layer --planner astitch --trace trace.json\n"
              "  stitchwork run --plan plan.json --outputs out/\n"
-             "  stitchwork run dumps/softmax-a100 --check");
+             "  stitchwork run dumps/softmax-a100 --check\n"
+             "  stitchwork run softmax --plan dumps/softmax-a100 --check --db runs.db");
   command->callback([&cli, a, command] {
-    if (is_dump(a->plan.model))
+    if (!dump_of(a->plan).empty())
       run_dump(cli, dump_arguments(*command, *a));
     else
       run(cli, *a);

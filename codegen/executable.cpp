@@ -221,6 +221,11 @@ std::string compile_with_lines(const Graph& graph, const Device& device, const K
 
 Executable compile(const Graph& model, const Device& device, const FusionPlan& plan,
                    const CompileOptions& options) {
+  if (plan.peer != nullptr)
+    throw Error(
+        plan.peer->dump, 0, 0,
+        fmt::format("{} made the plan and its kernels: nothing of it is compiled here", plan.peer->title),
+        "`stitchwork run` runs a dump");
   const Graph& graph = planned_graph(model, plan);
   const Compilation compilation(device, options);
   if (options.dependent_launch) require_dependent_launches(device, compilation);

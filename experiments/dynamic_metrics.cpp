@@ -98,7 +98,8 @@ std::vector<TrialMetric> dynamic_metrics(const Model& model, const TrialResult& 
   all.push_back({"dynamic_library_us", calls.us, method(calls)});
   all.push_back(
       {"dynamic_memory_kernels", static_cast<double>(plan.counts.dynamic_memory_kernels), modelled});
-  all.push_back({"dram_bytes", static_cast<double>(result.cost.dram_bytes), modelled});
+  all.push_back({"dram_bytes", static_cast<double>(result.cost.dram_bytes),
+                 plan.peer == nullptr ? modelled : "simulated"});
   return all;
 }
 

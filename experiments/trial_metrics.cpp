@@ -127,7 +127,8 @@ std::vector<TrialMetric> trial_metrics(const Model& model, const TrialSpec& spec
   std::size_t ops = 0;
   for (const Computation& computation : model.graph.computations) ops += computation.nodes.size();
   add("graph_ops", static_cast<double>(ops), modelled);
-  add("predicted_us", plan.predicted_us, modelled);
+  // A compiler's plan has no estimate of its own: its times are the run's.
+  add("predicted_us", plan.predicted_us, plan.peer == nullptr ? modelled : "simulated + modelled");
 
   const Times times = times_of(spec, result);
   const Method of_calls = spec.backend == "cuda" ? Method::kMeasured : Method::kModelled;

@@ -210,7 +210,7 @@ void MainWindow::show_settings() {
   if (!planned) return status_->setText(tr("No model is open"));
   const PlanCounts& c = planned->plan->counts;
   status_->setText(
-      tr("%1 · %2 on %3 · %4 kernels, %5 library calls, %6 copies · %7 modelled · planned in %8 ms%9%10")
+      tr("%1 · %2 on %3 · %4 kernels, %5 library calls, %6 copies · %7 %11 · planned in %8 ms%9%10")
           .arg(q(planned->graph().source), q(planned->plan->planner), q(planned->plan->device))
           .arg(c.memory_kernels)
           .arg(c.library_calls)
@@ -218,7 +218,8 @@ void MainWindow::show_settings() {
           .arg(us(planned->plan->predicted_us))
           .arg(planned->plan_ms, 0, 'f', 0)
           .arg(library_text(*planned))
-          .arg(planned->plan_file.isEmpty() ? QString() : tr(" · from %1").arg(planned->plan_file)));
+          .arg(planned->plan_file.isEmpty() ? QString() : tr(" · from %1").arg(planned->plan_file))
+          .arg(planned->plan->peer == nullptr ? tr("modelled") : tr("simulated")));
 }
 
 void MainWindow::show_problem(const Problem& problem) {

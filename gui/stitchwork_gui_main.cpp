@@ -1,4 +1,4 @@
-// stitchwork-gui [MODEL | PLAN.json | STORE.db] [--export FILE]
+// stitchwork-gui [MODEL | PLAN.json | DUMP | STORE.db] [--export FILE]
 #include <QApplication>
 #include <QCommandLineParser>
 #include <QIcon>
@@ -10,15 +10,16 @@
 #include "core/base/version.h"
 #include "gui/main_window.h"
 #include "gui/view/export.h"
+#include "runtime/program/dump.h"
 
 namespace {
 
 /// The plan as a file, without a window; the exit code.
 int write_picture(const QStringList& plans, const QString& file) try {
   using namespace stitchwork;
-  if (plans.size() != 1 || !plans.first().endsWith(".json"))
+  if (plans.size() != 1 || (!plans.first().endsWith(".json") && !is_dump(plans.first().toStdString())))
     throw Error(
-        "--export draws a saved plan",
+        "--export draws a saved plan or a compiler's dump",
         "stitchwork plan MODEL -o plan.json, then stitchwork-gui plan.json --export " + file.toStdString());
   write_file(file.toStdString(), gui::graph_file(gui::unfolded_picture(gui::load_plan(plans.first())), file));
   return 0;
@@ -52,9 +53,10 @@ int main(int argc, char** argv) {
   QApplication::setApplicationVersion(QString::fromStdString(stitchwork::version().version));
   parser.addHelpOption();
   parser.addVersionOption();
-  parser.addPositionalArgument(
-      "MODEL", "HLO text, an ONNX model, a dataset's name, a plan (.json), or a store of runs (.db)",
-      "[MODEL | PLAN.json | DB]");
+  parser.addPositionalArgument("MODEL",
+                               "HLO text, an ONNX model, a dataset's name, a plan (.json), a compiler's dump "
+                               "(its folder), or a store of runs (.db)",
+                               "[MODEL | PLAN.json | DUMP | DB]");
   const QCommandLineOption picture(
       "export", "Write the graph of PLAN.json, unfolded, as .svg, .pdf, .png, .html or .dot, and end.",
       "FILE");

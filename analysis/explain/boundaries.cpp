@@ -178,8 +178,23 @@ Decision outvoted(const PlanView& view, const StepBoundary& at) {
   return made(view, at, "fs19.not-found", why + ", and none was found");
 }
 
+/// Between two of a compiler's kernels: its module says what it did, not why.
+Decision compilers_own(const PlanView& view, const FusionPlan& plan, const StepBoundary& at) {
+  const auto what = [&](int step) {
+    const KernelPlan& kernel =
+        plan.kernels[static_cast<std::size_t>(plan.steps[static_cast<std::size_t>(step)].kernel)];
+    std::string kind = kernel.code->kind;
+    if (kernel.code->product) kind += kind.empty() ? "a matrix product" : " with a matrix product";
+    return kind.empty() ? kernel.name : fmt::format("{} ({})", kernel.name, kind);
+  };
+  return made(
+      view, at, "peer.decision",
+      fmt::format("{} has {} and {} apart; why is not known", plan.peer->title, what(at.from), what(at.to)));
+}
+
 /// Between two kernels where no refusal is recorded of.
 Decision undecided(const PlanView& view, const FusionPlan& plan, const StepBoundary& at) {
+  if (plan.peer != nullptr) return compilers_own(view, plan, at);
   const auto between = plan.options.find("elementwise");  // Astra's: who planned the kernels
   if (plan.planner == "unfused" || (between != plan.options.end() && between->second == "unfused"))
     return made(view, at, "unfused.one-op-a-kernel", "every op is a kernel of its own");

@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "analysis/judge/cost.h"
+#include "analysis/plan/control_flow.h"
 #include "core/base/error.h"
 
 namespace stitchwork {
@@ -37,6 +38,33 @@ void require_honoured(const std::vector<std::string>& names, const PlanOptions& 
 
 }  // namespace
 
+CompareRow row_of(const Graph& graph, const FusionPlan& plan, double plan_ms) {
+  const PlanCost cost = plan_cost(graph, device(plan.device), plan);
+  CompareRow row{plan.planner,
+                 plan.device,
+                 plan.counts.memory_kernels,
+                 plan.counts.library_calls,
+                 plan.counts.copies,
+                 cost.grid_barriers,
+                 cost.predicted_us,
+                 cost.dram_bytes,
+                 cost.recomputed_elements,
+                 plan_ms,
+                 plan.counts.dynamic_memory_kernels};
+  row.product_kernels = plan.counts.product_kernels;
+  const auto add = [&](const FusionPlan& part, double times) {
+    for (const KernelPlan& kernel : part.kernels)
+      if (!kernel.code || !kernel.code->product) row.memory_us += times * kernel.predicted_us;
+  };
+  add(plan, 1);
+  const std::vector<std::int64_t> runs = runs_of_computations(planned_graph(graph, plan), plan);
+  for (std::size_t c = 0; c < runs.size(); ++c) add(plan.computations[c].plan, static_cast<double>(runs[c]));
+  if (plan.peer == nullptr) return row;
+  row.method = plan.peer->simulated ? "simulated" : "";
+  row.dump = plan.peer->dump;
+  return row;
+}
+
 PlanOptions options_for(const Planner& row, const PlanOptions& options) {
   PlanOptions own{.record_decisions = options.record_decisions, .tf32 = options.tf32};
   for (const auto& [knob, value] : options.knobs)
@@ -57,10 +85,8 @@ std::vector<CompareRow> compare(const Graph& graph, const Device& device,
     const FusionPlan plan = make_plan(graph, device, name, own);
     const double plan_ms =
         std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-    const PlanCost cost = plan_cost(graph, device, plan);
-    rows.push_back({name, device.id, plan.counts.memory_kernels, plan.counts.library_calls,
-                    plan.counts.copies, cost.grid_barriers, cost.predicted_us, cost.dram_bytes,
-                    cost.recomputed_elements, plan_ms, plan.counts.dynamic_memory_kernels});
+    rows.push_back(row_of(graph, plan, plan_ms));
+    rows.back().planner = name;
   }
   return rows;
 }

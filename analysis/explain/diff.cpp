@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "analysis/explain/boundaries.h"
+#include "analysis/facts/facts.h"
 #include "analysis/judge/cost.h"
 #include "core/base/error.h"
 #include "core/base/format.h"
@@ -25,9 +26,15 @@ class Side {
     for (std::size_t k = 0; k < view_.kernels(); ++k) {
       std::set<NodeId>& own = ops_.emplace_back();
       for (const NodeId op : view_.ops(k))
-        for (const NodeId of : model_ops(plan, op)) own.insert(of);
+        for (const NodeId of : model_ops(plan, op))
+          if (plan.peer == nullptr || is_counted(of)) own.insert(of);
       for (const NodeId op : own) homes_[op].push_back(k);
     }
+  }
+
+  /// What a planner's kernel would list, of what an op of a compiler's module stands for.
+  bool is_counted(NodeId op) const {
+    return plan_role(computation_.node(op)) != PlanRole::kAlias && !is_immediate(computation_, op);
   }
 
   const PlanView& view() const { return view_; }
@@ -73,8 +80,9 @@ class Side {
 PlanTotals totals(const Graph& graph, const FusionPlan& plan) {
   const PlanCost cost = plan_cost(graph, device(plan.device), plan);
   const PlanCounts& c = plan.counts;
-  return {c.memory_kernels,   c.library_calls, c.copies,         c.memsets,
-          cost.grid_barriers, cost.dram_bytes, cost.predicted_us};
+  const std::string method = plan.peer == nullptr ? "modelled" : plan.peer->simulated ? "simulated" : "";
+  return {c.memory_kernels,  c.library_calls, c.copies,          c.memsets, cost.grid_barriers,
+          c.product_kernels, cost.dram_bytes, cost.predicted_us, method};
 }
 
 std::string launch_text(const KernelLaunch& launch) {
@@ -145,6 +153,7 @@ class Differ {
           change.lost.push_back(a_.name(op));
           continue;
         }
+        if (a_.kernel(k).code || b_.kernel(other).code) continue;  // a compiler's has none
         const std::string before = a_.scheme(k, op), after = b_.scheme(other, op);
         if (before != after)
           change.schemes.push_back(fmt::format("{}: {} -> {}", a_.name(op), before, after));
@@ -198,8 +207,7 @@ class Differ {
         const auto known = found.find(key);
         if (known != found.end() && known->second.apart) continue;
         Boundary boundary{a_.name(producer), node.name, in_a, refusal(in_a, producer, node.id),
-                          why_together(together.view(), planned_op(together.plan(), producer),
-                                       planned_op(together.plan(), node.id))};
+                          reason_together(together, producer, node.id)};
         if (known == found.end())
           found.emplace(key, std::move(boundary));
         else if (boundary.apart)
@@ -207,6 +215,17 @@ class Differ {
       }
     }
     for (auto& [key, boundary] : found) result_.boundaries.push_back(std::move(boundary));
+  }
+
+  static std::optional<Decision> reason_together(const Side& side, NodeId producer, NodeId consumer) {
+    const FusionPlan& plan = side.plan();
+    if (plan.peer == nullptr)
+      return why_together(side.view(), planned_op(plan, producer), planned_op(plan, consumer));
+    const KernelPlan& kernel = side.kernel(side.kernels_of(consumer).front());
+    const std::string kind = kernel.code->kind.empty() ? "" : " (" + kernel.code->kind + ")";
+    return Decision{"compiled", side.name(producer), side.name(consumer),
+                    Verdict::yes("peer.kernel", fmt::format("{} computes both in {}{}", plan.peer->title,
+                                                            kernel.name, kind))};
   }
 
   /// Of the plan that keeps them apart; none where the reading kernel computes the producer itself.
@@ -251,6 +270,24 @@ std::string change_text(std::int64_t a, std::int64_t b) {
   return a == b ? fmt::format("{}", a) : fmt::format("{} -> {} ({:+})", a, b, b - a);
 }
 
+/// "17.1 us (simulated)"
+std::string time_text(const PlanTotals& totals) {
+  return totals.method.empty() ? "not run" : fmt::format("{:.1f} ({})", totals.predicted_us, totals.method);
+}
+
+/// DRAM bytes and times, of which each side's may be had otherwise.
+std::string amounts_text(const PlanTotals& a, const PlanTotals& b) {
+  if (a.method == b.method && !a.method.empty())
+    return fmt::format("DRAM bytes     {}\npredicted us   {:.1f} -> {:.1f} ({:+.1f}), {}\n",
+                       change_text(a.dram_bytes, b.dram_bytes), a.predicted_us, b.predicted_us,
+                       b.predicted_us - a.predicted_us, a.method);
+  const auto bytes = [](const PlanTotals& of) {
+    return of.method.empty() ? "not run" : fmt::format("{} ({})", of.dram_bytes, of.method);
+  };
+  return fmt::format("DRAM bytes     {} -> {}\nus             {} -> {}\n", bytes(a), bytes(b), time_text(a),
+                     time_text(b));
+}
+
 std::string verdict_text(const std::optional<Decision>& decision) {
   if (!decision) return "no decision about it is recorded";
   const Verdict& v = decision->verdict;
@@ -270,16 +307,23 @@ std::string to_text(const PlanDiff& diff) {
   std::string text;
   text += fmt::format("memory kernels {}\n", change_text(diff.a.memory_kernels, diff.b.memory_kernels));
   text += fmt::format("grid barriers  {}\n", change_text(diff.a.grid_barriers, diff.b.grid_barriers));
-  text += fmt::format("DRAM bytes     {}\n", change_text(diff.a.dram_bytes, diff.b.dram_bytes));
-  text += fmt::format("predicted us   {:.1f} -> {:.1f} ({:+.1f}), modelled\n", diff.a.predicted_us,
-                      diff.b.predicted_us, diff.b.predicted_us - diff.a.predicted_us);
+  if (diff.a.product_kernels > 0 || diff.b.product_kernels > 0)
+    text += fmt::format("with products  {}\n", change_text(diff.a.product_kernels, diff.b.product_kernels));
+  if (diff.a.product_kernels > 0 || diff.b.product_kernels > 0 ||
+      diff.a.library_calls != diff.b.library_calls)
+    text += fmt::format("library calls  {}\n", change_text(diff.a.library_calls, diff.b.library_calls));
+  text += amounts_text(diff.a, diff.b);
   text += fmt::format("{} kernels are the same\n", diff.same_kernels);
   for (const DiffKernel& k : diff.removed)
     text += fmt::format("- {} {}: {}\n", k.id, k.name, shortened(k.ops));
   for (const DiffKernel& k : diff.added) text += fmt::format("+ {} {}: {}\n", k.id, k.name, shortened(k.ops));
   for (const KernelChange& c : diff.changed) {
-    text += fmt::format("~ {} {} -> {} {}: {:.1f} -> {:.1f} us\n", c.a.id, c.a.name, c.b.id, c.b.name, c.us_a,
-                        c.us_b);
+    const auto us = [](double time, const PlanTotals& of) {
+      return of.method.empty() ? std::string("not run") : fmt::format("{:.1f}", time);
+    };
+    text += fmt::format("~ {} {} -> {} {}: {} -> {} us\n", c.a.id, c.a.name, c.b.id, c.b.name,
+                        us(c.us_a, diff.a), us(c.us_b, diff.b));
+    if (c.gained.empty() && c.lost.empty()) text += "    the same ops\n";
     if (!c.gained.empty()) text += fmt::format("    gains {}\n", shortened(c.gained));
     if (!c.lost.empty()) text += fmt::format("    loses {}\n", shortened(c.lost));
     if (!c.schemes.empty()) text += fmt::format("    {}\n", shortened(c.schemes));
@@ -338,13 +382,16 @@ nlohmann::ordered_json diff_list(const std::vector<T>& values) {
 }  // namespace
 
 nlohmann::ordered_json totals_to_json(const PlanTotals& t) {
-  return {{"memory_kernels", t.memory_kernels},
-          {"library_calls", t.library_calls},
-          {"copies", t.copies},
-          {"memsets", t.memsets},
-          {"grid_barriers", t.grid_barriers},
-          {"dram_bytes", t.dram_bytes},
-          {"predicted_us", t.predicted_us}};
+  return {
+      {"memory_kernels", t.memory_kernels},
+      {"library_calls", t.library_calls},
+      {"copies", t.copies},
+      {"memsets", t.memsets},
+      {"grid_barriers", t.grid_barriers},
+      {"product_kernels", t.product_kernels},
+      {"dram_bytes", t.method.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(t.dram_bytes)},
+      {"predicted_us", t.method.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(t.predicted_us)},
+      {"method", t.method.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(t.method)}};
 }
 
 nlohmann::ordered_json changes_to_json(const PlanDiff& diff) {

@@ -42,8 +42,10 @@ struct Boundary {
 
 struct PlanTotals {
   int memory_kernels = 0, library_calls = 0, copies = 0, memsets = 0, grid_barriers = 0;
+  int product_kernels = 0;  ///< a compiler's own
   std::int64_t dram_bytes = 0;
   double predicted_us = 0;
+  std::string method;  ///< of bytes and time: "modelled", "simulated"; "": a compiler's, which was not run
 };
 
 struct PlanDiff {

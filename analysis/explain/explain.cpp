@@ -41,6 +41,7 @@ OpPlacement placement(const Computation& computation, const std::vector<std::vec
   at.scheme = kernel.schemes.at(op);
   if (const auto near = kernel.in_phase.find(op); near != kernel.in_phase.end()) at.in_phase = near->second;
   at.level = kernel.levels.at(op);
+  if (kernel.code) at.role = "compiled";
   at.output = std::find(kernel.outputs.begin(), kernel.outputs.end(), op) != kernel.outputs.end();
   const Group* own = nullptr;
   int groups = 0;
@@ -68,6 +69,33 @@ OpPlacement placement(const Computation& computation, const std::vector<std::vec
   for (NodeId user : users[static_cast<std::size_t>(op)])
     if (in_kernel(user)) at.consumers.push_back(computation.node(user).name);
   return at;
+}
+
+/// As people call it who know the model: by the first of its ops that it stands for.
+std::string model_name(const FusionPlan& plan, const Computation& computation, NodeId op) {
+  if (plan.peer == nullptr || plan.rewritten == nullptr) return computation.node(op).name;
+  const std::vector<NodeId> of = model_ops(plan, op);
+  return of.empty() ? computation.node(op).name : plan.rewritten->model->entry_computation().node(of[0]).name;
+}
+
+/// What a compiler's kernel is, and what else of the model it computes.
+void add_code(const Computation& computation, const FusionPlan& plan, const KernelPlan& kernel, NodeId op,
+              OpPlacement& at) {
+  const KernelCode& code = *kernel.code;
+  at.code = fmt::format("{} of {}", code.entry, code.module);
+  if (!code.kind.empty()) at.code += fmt::format(", {} {}", code.kind, code.instruction);
+  for (std::vector<std::string>* names : {&at.producers, &at.consumers})
+    for (std::string& name : *names) name = model_name(plan, computation, computation.find(name));
+  std::set<NodeId> others;
+  for (const NodeId other : kernel.ops)
+    if (other != op)
+      for (const NodeId of : model_ops(plan, other)) others.insert(of);
+  for (const NodeId of : model_ops(plan, op)) others.erase(of);
+  const Computation& model =
+      plan.rewritten == nullptr ? computation : plan.rewritten->model->entry_computation();
+  for (const NodeId of : others)
+    if (plan_role(model.node(of)) != PlanRole::kAlias && !is_immediate(model, of))
+      at.beside.push_back(model.node(of).name);
 }
 
 /// The steps that meet those which compute the op, through the op itself before other ops of theirs, each
@@ -104,8 +132,8 @@ class Neighbours {
     const bool kernels =
         other >= 0 && !view_.kernels_of(op_).empty() && step(other).kind == StepKind::kKernel;
     Neighbour n{relation,
-                view_.name(boundary.value),
-                boundary.reader == kNoNode ? "" : view_.name(boundary.reader),
+                model_name(plan_, computation_, boundary.value),
+                boundary.reader == kNoNode ? "" : model_name(plan_, computation_, boundary.reader),
                 where(other),
                 kernels,
                 {},
@@ -227,8 +255,23 @@ std::string rewritten_by(const rewriting::RewrittenGraph& rewritten, const std::
   return "the tidy rules";
 }
 
+/// The same of a compiler's plan, whose module says nothing of steps.
+Replaced compiled(const FusionPlan& plan, const std::string& op, bool gives,
+                  const std::vector<std::string>& stand) {
+  if (const auto gone = plan.peer->gone.find(op); gone != plan.peer->gone.end())
+    return {"", fmt::format("{}: no step of {} has it; {}", op, plan.peer->title, gone->second)};
+  if (stand.empty()) return {"", fmt::format("{}: {} has no op for it", op, plan.peer->title)};
+  return {stand.back(), stand.back() == op
+                            ? std::string()
+                            : fmt::format("{}: in {} {} {}", op, plan.peer->title, fmt::join(stand, ", "),
+                                          gives               ? "gives its value"
+                                          : stand.size() == 1 ? "stands for it"
+                                                              : "stand for it")};
+}
+
 /// nullopt: the model has no such op.
-std::optional<Replaced> replacement(const rewriting::RewrittenGraph& rewritten, const std::string& op) {
+std::optional<Replaced> replacement(const FusionPlan& plan, const std::string& op) {
+  const rewriting::RewrittenGraph& rewritten = *plan.rewritten;
   for (std::size_t c = 0; c < rewritten.graph.computations.size(); ++c) {
     const Computation& now = rewritten.graph.computations[c];
     const Computation* model = rewritten.model_computation(now.name);
@@ -239,6 +282,9 @@ std::optional<Replaced> replacement(const rewriting::RewrittenGraph& rewritten, 
     for (const Node& node : now.nodes)
       if (contains_sorted(rewritten.origins[c].of[static_cast<std::size_t>(node.id)], id))
         stand.push_back(node.name);
+    if (plan.peer != nullptr)
+      return compiled(plan, op, gives != kNoNode,
+                      gives != kNoNode ? std::vector{now.node(gives).name} : stand);
     std::string by = gives != kNoNode ? now.node(gives).name : stand.empty() ? "" : stand.back();
     const std::string how = rewritten_by(rewritten, op);
     if (by.empty()) return Replaced{by, fmt::format("{}: rewritten by {}; nothing stands for it", op, how)};
@@ -308,16 +354,23 @@ Explanation explain_as_read(const Graph& given, const FusionPlan& plan, const Op
   return result;
 }
 
+namespace {
+
+Explanation explain_planned(const Graph& graph, const FusionPlan& plan, const std::string& op);
+
+}  // namespace
+
 Explanation explain(const Graph& model, const FusionPlan& plan, const std::string& op) {
   const Graph& graph = planned_graph(model, plan);
-  if (plan.rewritten != nullptr && !in_graph(graph, op))
-    if (const std::optional<Replaced> replaced = replacement(*plan.rewritten, op)) {
+  // A compiler's module may call another op by the name of one of the model's.
+  if (plan.rewritten != nullptr && (plan.peer != nullptr || !in_graph(graph, op)))
+    if (const std::optional<Replaced> replaced = replacement(plan, op)) {
       Explanation result;
       if (replaced->by.empty())
         result.op = op;
       else
-        result = explain(graph, plan, replaced->by);
-      result.became.insert(result.became.begin(), replaced->text);
+        result = explain_planned(graph, plan, replaced->by);
+      if (!replaced->text.empty()) result.became.insert(result.became.begin(), replaced->text);
       // Astra decides about the model's products, before there is another graph.
       const PlanView view(graph, plan);
       for (const Decision& decision : view.decisions())
@@ -325,6 +378,12 @@ Explanation explain(const Graph& model, const FusionPlan& plan, const std::strin
           result.decisions.push_back(decision);
       return result;
     }
+  return explain_planned(graph, plan, op);
+}
+
+namespace {
+
+Explanation explain_planned(const Graph& graph, const FusionPlan& plan, const std::string& op) {
   const Computation& computation = graph.entry_computation();
   if (computation.find(op) == kNoNode) {
     for (const ComputationPlan& part : plan.computations)
@@ -346,11 +405,14 @@ Explanation explain(const Graph& model, const FusionPlan& plan, const std::strin
     if (!std::binary_search(kernel.ops.begin(), kernel.ops.end(), id)) continue;
     OpPlacement& at = result.placements.emplace_back(placement(computation, users, kernel, id));
     const TimedKernel timed = kernel_cost(graph, target, kernel).timed;
+    if (kernel.code) add_code(computation, plan, kernel, id, at);
     at.time = timed.time;
     at.not_modelled = not_modelled(target, timed);
     at.forms = view.forms(k);
   }
   if (result.placements.empty()) result.step = step_text(computation, plan, node);
+  if (result.placements.empty() && result.step.empty() && plan.peer != nullptr)
+    result.step = "in no step: its readers have it where it lies";
   if (const auto product =
           result.placements.empty() ? matrix_product(computation, node, plan.tf32) : std::nullopt)
     result.library_time = to_text(*product, library_time(target, *product));
@@ -363,59 +425,6 @@ Explanation explain(const Graph& model, const FusionPlan& plan, const std::strin
   return result;
 }
 
-std::string to_text(const Explanation& explanation) {
-  std::string text;
-  for (const std::string& step : explanation.became) text += step + "\n";
-  if (explanation.opcode.empty()) return text;
-  text += fmt::format("{} = {} {}\n", explanation.op, explanation.shape, explanation.opcode);
-  if (!explanation.step.empty()) text += explanation.step + "\n";
-  if (!explanation.library_time.empty()) text += explanation.library_time + "\n";
-  if (explanation.placements.size() > 1)
-    text += fmt::format("computed in {} kernels\n", explanation.placements.size());
-  for (const OpPlacement& at : explanation.placements) {
-    text +=
-        fmt::format("kernel {} {}: {}, {}{}, level {}{}\n", at.kernel_id, at.kernel_name, at.role,
-                    name(at.scheme), at.in_phase ? fmt::format(" ({} in its phase)", name(*at.in_phase)) : "",
-                    at.level, at.output ? ", an output" : "");
-    if (at.role != "dominant" && !at.dominant.empty()) text += fmt::format("  group of {}\n", at.dominant);
-    if (!at.mapping.empty()) text += fmt::format("  {}\n", at.mapping);
-    if (!at.producers.empty()) text += fmt::format("  reads {}\n", fmt::join(at.producers, ", "));
-    if (!at.consumers.empty()) text += fmt::format("  read by {}\n", fmt::join(at.consumers, ", "));
-    text += fmt::format("  {:.2f} us (modelled), limited by {}\n", at.time.total_us, limited_by(at.time));
-    // A choice, not measured: of those beyond, a reader learns little; --json has all.
-    constexpr std::size_t kBusiest = 4;
-    if (const std::string units = busiest_units(at.time, kBusiest); !units.empty())
-      text += fmt::format("  of each unit's peak (modelled): {}\n", units);
-    for (const NotModelled& effect : at.not_modelled)
-      text += fmt::format("  not modelled: {}: {}\n", effect.id, effect.why);
-    if (!at.forms.empty()) text += "  forms tried (modelled)\n";
-    for (const Decision& form : at.forms)
-      text += fmt::format("    {}: {} [{}] {}\n", form.object, form.verdict.ok ? "yes" : "no",
-                          form.verdict.rule, form.verdict.why);
-  }
-  if (!explanation.neighbours.empty()) text += "neighbours\n";
-  for (const Neighbour& n : explanation.neighbours) {
-    text += fmt::format("  {} {}: {}", n.relation, n.where, n.producer);
-    if (!n.consumer.empty()) text += fmt::format(" -> {}", n.consumer);
-    if (n.refusal) text += fmt::format(": no [{}] {}", n.refusal->verdict.rule, n.refusal->verdict.why);
-    text += "\n";
-    if (!n.needs.empty()) text += fmt::format("    to change it: {}\n", n.needs);
-  }
-  if (!explanation.refusals.empty()) text += "other refusals\n";
-  for (const Refusal& r : explanation.refusals) {
-    text += fmt::format("  {}{}{}: [{}] {}\n", r.decision.subject, r.decision.object.empty() ? "" : " -> ",
-                        r.decision.object, r.decision.verdict.rule, r.decision.verdict.why);
-    if (!r.needs.empty()) text += fmt::format("    to change it: {}\n", r.needs);
-  }
-  if (!explanation.decisions.empty()) text += "decisions\n";
-  for (const Decision& d : explanation.decisions) {
-    text += fmt::format("  {}: {}", d.step, d.subject);
-    if (!d.object.empty()) text += fmt::format(" -> {}", d.object);
-    text += fmt::format(": {} [{}]", d.verdict.ok ? "yes" : "no", d.verdict.rule);
-    if (!d.verdict.why.empty()) text += " " + d.verdict.why;
-    text += "\n";
-  }
-  return text;
-}
+}  // namespace
 
 }  // namespace stitchwork

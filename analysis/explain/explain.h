@@ -14,13 +14,15 @@ namespace stitchwork {
 /// Where one kernel computes the op.
 struct OpPlacement {
   std::string kernel_id, kernel_name;
-  std::string role;      ///< "dominant", "sub-dominant", "inlined"
+  std::string role;      ///< "dominant", "sub-dominant", "inlined"; "compiled" in a compiler's kernel
   std::string dominant;  ///< of its group ("" if inlined into several groups)
   Scheme scheme = Scheme::kLocal;
   std::optional<Scheme> in_phase;  ///< how readers of its own phase have it, where they have it otherwise
   int level = 0;
-  std::string mapping;                            ///< the group's thread mapping, as text
-  bool output = false;                            ///< stored to device memory for others
+  std::string mapping;  ///< the group's thread mapping, as text
+  bool output = false;  ///< stored to device memory for others
+  std::string code;     ///< of a compiler's kernel: what computes it; scheme and level say nothing
+  std::vector<std::string> beside;  ///< of a compiler's kernel: the other ops of the model that it computes
   std::vector<std::string> producers, consumers;  ///< of the op, within this kernel
   KernelTime time;                                ///< the kernel's, modelled
   std::vector<NotModelled> not_modelled;          ///< of what that leaves out

@@ -31,6 +31,7 @@ std::vector<Decision> own_decisions(const FusionPlan& plan) {
 
 std::vector<Decision> decisions_behind(const Graph& graph, const FusionPlan& plan) {
   if (!plan.decisions.empty()) return own_decisions(plan);
+  if (plan.peer != nullptr) return {};
   const auto known = std::find_if(planners().begin(), planners().end(),
                                   [&](const Planner& row) { return row.name == plan.planner; });
   if (known == planners().end()) return {};
@@ -63,7 +64,8 @@ PlanView::PlanView(const Graph& model, const FusionPlan& plan)
       // A kernel may fill a buffer with a constant; inlined, that is an immediate.
       if (is_immediate(computation_, op) && !std::binary_search(made.begin(), made.end(), op)) continue;
       const Node& node = computation_.node(op);
-      if (plan_role(node) != PlanRole::kMemory && !is_product(node)) continue;
+      if (plan_role(node) != PlanRole::kMemory && !is_product(node) && !kernel.code) continue;
+      if (plan_role(node) == PlanRole::kAlias) continue;
       own.insert(op);
       homes_[op].push_back(ops_.size() - 1);
     }

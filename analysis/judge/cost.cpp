@@ -109,12 +109,24 @@ void KernelCounter::count_group(const Group& group, const GroupEvaluations& foun
 
 }  // namespace costs
 
+/// A compiler's own kernel is not modelled: what its run gave, zeros without one.
+static KernelCost simulated_cost(const KernelCode& code) {
+  KernelCost cost;
+  cost.dram_read_bytes = code.dram_bytes;
+  if (!code.timed) return cost;
+  cost.timed = *code.timed;
+  cost.predicted_us = code.timed->time.total_us;
+  return cost;
+}
+
 KernelCost kernel_cost(const Graph& graph, const Device& device, const KernelPlan& kernel) {
+  if (kernel.code) return simulated_cost(*kernel.code);
   return kernel_cost(graph, device, kernel, evaluations(graph.entry_computation(), kernel));
 }
 
 KernelCost kernel_cost(const Graph& graph, const Device& device, const KernelPlan& kernel,
                        const KernelEvaluations& found) {
+  if (kernel.code) return simulated_cost(*kernel.code);
   return costs::KernelCounter(graph, device, kernel).run(found);
 }
 

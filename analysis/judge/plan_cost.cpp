@@ -148,6 +148,7 @@ PlanCost own_cost(const Graph& graph, const Device& device, const FusionPlan& pl
 
 PlanCost plan_cost(const Graph& model, const Device& device, const FusionPlan& plan) {
   const Graph& graph = planned_graph(model, plan);
+  if (plan.peer != nullptr) return {plan.predicted_us, plan.peer->dram_bytes, computed_again(graph, plan), 0};
   std::map<ComputationId, PlanCost> parts;
   const auto own = [&](const Graph& of, const FusionPlan& plan_of) {
     const PlanEvaluations found = evaluations(of.entry_computation(), plan_of);

@@ -33,6 +33,7 @@ std::vector<NodeId> materialised(const Group& group) {
 }
 
 std::vector<NodeId> materialised(const KernelPlan& kernel) {
+  if (kernel.code) return kernel.outputs;
   std::vector<NodeId> result;
   for (const Group& group : kernel.groups) {
     result.push_back(group.dominant);

@@ -97,6 +97,19 @@ std::string group_text(const Computation& computation, const KernelPlan& kernel,
   return text;
 }
 
+std::string code_text(const Computation& computation, const KernelPlan& kernel) {
+  const KernelCode& code = *kernel.code;
+  std::string text = fmt::format("  {} of {}", code.entry, code.module);
+  if (!code.kind.empty()) text += fmt::format(", {} {}", code.kind, code.instruction);
+  if (code.product) text += ", with a matrix product";
+  text += "\n";
+  for (const NodeId op : kernel.ops)
+    text += fmt::format("    {}{}\n", computation.node(op).name,
+                        kernel.schemes.at(op) == Scheme::kRecomputed ? " recomputed" : "");
+  for (const std::string& name : code.not_linked_to) text += fmt::format("    not linked: {}\n", name);
+  return text;
+}
+
 std::string kernel_text(const Computation& computation, const KernelPlan& kernel) {
   const KernelLaunch& launch = kernel.launch;
   std::string text =
@@ -109,6 +122,7 @@ std::string kernel_text(const Computation& computation, const KernelPlan& kernel
   if (launch.grid_barriers > 0) text += ", " + counted(launch.grid_barriers, "grid barrier");
   if (launch.cluster > 1) text += fmt::format(", clusters of {}", launch.cluster);
   text += "\n";
+  if (kernel.code) text += code_text(computation, kernel);
   for (const Group& group : kernel.groups) text += group_text(computation, kernel, group);
   text += "  outputs";
   for (NodeId op : kernel.outputs) text += " " + computation.node(op).name;
@@ -149,7 +163,9 @@ std::string step_text(const Computation& computation, const PlanStep& step) {
 }  // namespace
 
 std::string to_text(const PlanCounts& counts) {
-  return fmt::format("{}, {}, {} {}, {}", counted(counts.memory_kernels, "memory kernel"),
+  const std::string products =
+      counts.product_kernels > 0 ? ", " + counted(counts.product_kernels, "kernel") + " with products" : "";
+  return fmt::format("{}{}, {}, {} {}, {}", counted(counts.memory_kernels, "memory kernel"), products,
                      counted(counts.library_calls, "library call"), counts.copies,
                      counts.copies == 1 ? "copy" : "copies", counted(counts.memsets, "memset"));
 }
@@ -184,6 +200,7 @@ std::string to_text(const Graph& model, const FusionPlan& plan) {
   if (!plan.library.empty()) text += fmt::format("option library={}\n", plan.library);
   if (plan.tf32) text += "library products may round f32 operands to TF32\n";
   for (const Edit& edit : plan.edits) text += fmt::format("override {}\n", to_text(edit));
+  if (plan.peer != nullptr) text += fmt::format("made by {}: {}\n", plan.peer->title, plan.peer->dump);
   if (plan.rewritten != nullptr) {
     std::istringstream steps(rewriting::to_text(plan.rewritten->steps));
     for (std::string step; std::getline(steps, step);) text += fmt::format("rewritten by {}\n", step);
@@ -192,6 +209,8 @@ std::string to_text(const Graph& model, const FusionPlan& plan) {
   text += "steps\n";
   for (const PlanStep& step : plan.steps) text += step_text(computation, step);
   for (const KernelPlan& kernel : plan.kernels) text += kernel_text(computation, kernel);
+  if (plan.peer != nullptr)
+    for (const auto& [op, why] : plan.peer->gone) text += fmt::format("no step has {}: {}\n", op, why);
   for (const ComputationPlan& part : plan.computations) {
     const Computation& inner = graph.computation(part.computation);
     text += fmt::format("computation {}\nsteps\n", inner.name);

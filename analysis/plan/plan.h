@@ -21,6 +21,7 @@
 #include "core/graph/graph.h"
 #include "core/substitute/rewritten_graph.h"
 #include "occupancy_model/device.h"
+#include "occupancy_model/not_modelled.h"
 
 namespace stitchwork {
 
@@ -100,6 +101,18 @@ struct KernelLaunch {
   int cluster = 1;  ///< blocks of a thread block cluster: those whose numbers agree but for the remainder
 };
 
+/// A kernel as a compiler made it (docs/peers.md). It has no groups: how its values are kept is in its code
+/// alone.
+struct KernelCode {
+  std::string module, entry;               ///< PTX file, as the dump names it, and the kernel in it
+  std::string instruction;                 ///< of the compiler's module that it carries out; "": not known
+  std::string kind;                        ///< what the compiler calls that: "loop fusion", "triton fusion"
+  bool product = false;                    ///< it holds a matrix product: not memory-intensive
+  std::int64_t dram_bytes = 0;             ///< simulated, as is `timed`; of one launch
+  std::optional<TimedKernel> timed;        ///< none: it was not run
+  std::vector<std::string> not_linked_to;  ///< names of ops it is said to hold that the model does not have
+};
+
 struct KernelPlan {
   std::string id;                    ///< "k0", "k1", ... in plan order
   std::string name;                  ///< from its last materialised op, made a C identifier: "multiply_1"
@@ -120,7 +133,8 @@ struct KernelPlan {
   /// (FusionStitching 2018, section 5.1.2).
   std::vector<NodeId> shrunk;
   KernelLaunch launch;
-  double predicted_us = 0;  ///< modelled
+  double predicted_us = 0;         ///< modelled; of a compiler's code simulated, 0 where it was not run
+  std::optional<KernelCode> code;  ///< a compiler's own, in place of groups, slots and tiles
 };
 
 enum class StepKind : std::uint8_t {
@@ -148,6 +162,7 @@ struct PlanStep {
 /// Of the entry and of every computation it runs, each once.
 struct PlanCounts {
   int memory_kernels = 0, library_calls = 0, copies = 0, memsets = 0;
+  int product_kernels = 0;  ///< a compiler's own that hold matrix products; ours call libraries
   /// As often as they are launched: in loops times the trips (once where they are unknown), of branches the
   /// most.
   std::int64_t dynamic_memory_kernels = 0;
@@ -158,14 +173,28 @@ std::string to_text(const PlanCounts& counts);
 
 struct ComputationPlan;
 
+/// What is known of a plan that a compiler made and carries out by its own kernels, read from its dump
+/// (docs/peers.md).
+struct PeerPlan {
+  std::string dump;             ///< folder
+  std::string title;            ///< "xla (jaxlib 0.10.2)"
+  bool simulated = false;       ///< its kernels were run: predicted_us are those times
+  std::int64_t dram_bytes = 0;  ///< of all steps: kernels' simulated, others' modelled
+  /// Ops of the model that no step carries out, by name, and why: folded, computed as another, not linked.
+  std::map<std::string, std::string> gone;
+  std::vector<std::string> own;  ///< ops of the planned graph that stand for none of the model's
+};
+
 /// Ops are those of the graph it plans: the model's, or, of planners that rewrite, `rewritten`'s.
 struct FusionPlan {
   /// The graph that is planned, where it is not the model's own; its steps are saved with the plan. null: it
   /// is. Plans of computations have none: theirs are computations of this graph.
   std::shared_ptr<const rewriting::RewrittenGraph> rewritten;
+  /// A compiler's plan: its graph is `rewritten`, without steps, or the model. null: a planner's.
+  std::shared_ptr<const PeerPlan> peer;
   std::string model_path, model_sha256;
   std::string device;   ///< id
-  std::string planner;  ///< row of the planner table
+  std::string planner;  ///< row of the planner table; of a peer's plan what made it: "xla jaxlib 0.10.2"
   std::map<std::string, std::string>
       options;              ///< knobs that differ from the planner's defaults, and "mapping"
   std::vector<Edit> edits;  ///< overrides it was made with

@@ -232,8 +232,16 @@ std::shared_ptr<const rewriting::RewrittenGraph> rewritten(const Graph& model, c
 
 }  // namespace
 
+/// A compiler's kernels are in its dump, not in the document.
+static void refuse_peers(const JsonCursor& root) {
+  if (const auto peer = root.find("peer"))
+    peer->fail("a compiler made the plan: its kernels are not in this file",
+               fmt::format("give the dump itself, {}", peer->at("dump").text()));
+}
+
 FusionPlan plan_from_json(const Graph& model, const std::string& text, const std::string& file) {
   const JsonDocument document(text, file, kPlanSchema, kMadeBy, "docs/schema/plan.schema.json");
+  refuse_peers(document.root());
   auto graph = rewritten(model, document.root(), file);
   FusionPlan plan = Reader(graph == nullptr ? model : graph->graph).plan(document.root());
   plan.rewritten = std::move(graph);
@@ -242,6 +250,7 @@ FusionPlan plan_from_json(const Graph& model, const std::string& text, const std
 
 PlanHeader read_plan_header(const std::string& text, const std::string& file) {
   const JsonDocument document(text, file, kPlanSchema, kMadeBy, "docs/schema/plan.schema.json");
+  refuse_peers(document.root());
   const JsonCursor model = document.root().at("model");
   return {model.at("path").text(), model.at("sha256").text()};
 }

@@ -28,7 +28,8 @@ class Writer {
     if (!plan.library.empty()) json["options"]["library"] = plan.library;
     if (plan.tf32) json["tf32"] = true;
     if (!plan.edits.empty()) json["overrides"] = edits_to_json(plan.edits);
-    if (plan.rewritten != nullptr) {
+    if (plan.peer != nullptr) json["peer"] = peer(*plan.peer);
+    if (plan.rewritten != nullptr && plan.peer == nullptr) {
       json["rewrites"] = rewrites_to_json(plan.rewritten->steps);
       json["rewritten_sha256"] = rewriting::sha256_of(*plan.rewritten);
     }
@@ -53,11 +54,47 @@ class Writer {
                       {"copies", plan.counts.copies},
                       {"memsets", plan.counts.memsets},
                       {"dynamic_memory_kernels", plan.counts.dynamic_memory_kernels}};
-    json["predicted_us"] = plan.predicted_us;
+    if (plan.counts.product_kernels > 0) json["counts"]["product_kernels"] = plan.counts.product_kernels;
+    json["predicted_us"] = plan.peer != nullptr && !plan.peer->simulated ? Json() : Json(plan.predicted_us);
     json["steps"] = Json::array();
     for (const PlanStep& step : plan.steps) json["steps"].push_back(this->step(plan, step));
     json["kernels"] = Json::array();
-    for (const KernelPlan& kernel : plan.kernels) json["kernels"].push_back(this->kernel(kernel));
+    for (const KernelPlan& kernel : plan.kernels) {
+      json["kernels"].push_back(this->kernel(kernel));
+      if (kernel.code) code(plan, kernel, json["kernels"].back());
+    }
+  }
+
+  static Json peer(const PeerPlan& peer) {
+    return {{"dump", peer.dump},
+            {"title", peer.title},
+            {"method", peer.simulated ? Json("simulated") : Json()},
+            {"gone", peer.gone},
+            {"own", peer.own}};
+  }
+
+  /// A compiler's own kernel: its code, and which of the model's ops each of its ops stands for.
+  void code(const FusionPlan& plan, const KernelPlan& kernel, Json& json) const {
+    const KernelCode& code = *kernel.code;
+    Json stands = Json::object();
+    if (plan.rewritten != nullptr) {
+      const Computation& model = plan.rewritten->model->entry_computation();
+      for (const NodeId id : kernel.ops) {
+        Json& of = stands[op(id)] = Json::array();
+        for (const NodeId own : model_ops(plan, id)) of.push_back(model.node(own).name);
+      }
+    } else {
+      for (const NodeId id : kernel.ops) stands[op(id)] = {op(id)};
+    }
+    json["code"] = {{"module", code.module},
+                    {"entry", code.entry},
+                    {"instruction", code.instruction},
+                    {"kind", code.kind},
+                    {"product", code.product},
+                    {"dram_bytes", code.timed ? Json(code.dram_bytes) : Json()},
+                    {"model_ops", stands},
+                    {"not_linked_to", code.not_linked_to}};
+    if (!code.timed) json["predicted_us"] = nullptr;
   }
 
   const std::string& op(NodeId id) const { return computation_.node(id).name; }
@@ -75,7 +112,8 @@ class Writer {
     if (step.kind != StepKind::kKernel) json["ops"] = ops(step.nodes);
     json["stream"] = step.stream;
     if (!step.waits.empty()) json["waits"] = step.waits;
-    json["predicted_us"] = step.predicted_us;
+    const bool ran = step.kernel < 0 || plan.peer == nullptr || plan.peer->simulated;
+    json["predicted_us"] = ran ? Json(step.predicted_us) : Json();
     if (step.trips) json["trips"] = *step.trips;
     return json;
   }
@@ -209,7 +247,9 @@ Json plan_document(const Graph& model, const FusionPlan& plan) {
   const auto add = [&](const Graph& of, const FusionPlan& part, Json& kernels) {
     for (std::size_t k = 0; k < part.kernels.size(); ++k) {
       const TimedKernel timed = kernel_cost(of, target, part.kernels[k]).timed;
-      kernels[k]["time_parts"] = time_parts_json(timed.time, "modelled");
+      const std::optional<KernelCode>& code = part.kernels[k].code;
+      if (code && !code->timed) continue;  // it was not run
+      kernels[k]["time_parts"] = time_parts_json(timed.time, code ? "simulated" : "modelled");
       kernels[k]["not_modelled"] = not_modelled_json(not_modelled(target, timed));
     }
   };

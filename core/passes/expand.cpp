@@ -192,8 +192,10 @@ class Expander {
     const Shape* from = operands.empty() ? nullptr : &builder_.peek().node(operands[0]).shape;
     switch (node.op) {
       case Op::kBitcast:
-        if (!expands_bitcast(node, *from)) return std::nullopt;
-        return expand_bitcast(emit, node, operands[0]);
+        // As the operand lay: what was written for it may have no layout of its own.
+        if (const Shape& lay = computation_.node(node.operands[0]).shape; expands_bitcast(node, lay))
+          return expand_bitcast(emit, node, operands[0], lay);
+        return std::nullopt;
       case Op::kBitcastConvert:
         if (!expands_bitcast_convert(node, *from)) return std::nullopt;
         return expand_bitcast_convert(emit, node, operands[0]);

@@ -23,16 +23,16 @@ Dims physical_dims(const Shape& shape) {
   return dims;
 }
 
-/// The value with its dimensions in their order in memory.
-NodeId to_physical(Emitter& emit, NodeId value) {
-  const Shape shape = emit.shape(value);
+/// The value, which lay in memory as `shape` says, with its dimensions in that order.
+NodeId to_physical(Emitter& emit, NodeId value, const Shape& shape) {
   if (in_order(shape)) return value;
   Attributes attributes;
   attributes.dimensions = physical_order(shape);
   return emit.add(Op::kTranspose, Shape::array(shape.dtype, physical_dims(shape)), {value}, attributes);
 }
 
-/// From dimensions in their order in memory to those of `shape`.
+/// From dimensions in their order in memory to those of `shape`, whose layout is kept for who asks how it
+/// lies.
 NodeId from_physical(Emitter& emit, NodeId value, const Shape& shape) {
   if (in_order(shape)) return emit.reshape(value, shape.dims);
   value = emit.reshape(value, physical_dims(shape));
@@ -41,7 +41,7 @@ NodeId from_physical(Emitter& emit, NodeId value, const Shape& shape) {
   const Dims order = physical_order(shape);
   for (std::size_t i = 0; i < order.size(); ++i)
     attributes.dimensions[static_cast<std::size_t>(order[i])] = static_cast<std::int64_t>(i);
-  return emit.add(Op::kTranspose, Shape::array(shape.dtype, shape.dims), {value}, attributes);
+  return emit.add(Op::kTranspose, shape, {value}, attributes);
 }
 
 DType unsigned_type(int bits) {
@@ -114,8 +114,8 @@ bool expands_bitcast(const Node& node, const Shape& operand) {
   return !node.shape.has_default_layout() || !operand.has_default_layout();
 }
 
-NodeId expand_bitcast(Emitter& emit, const Node& node, NodeId operand) {
-  NodeId value = to_physical(emit, operand);
+NodeId expand_bitcast(Emitter& emit, const Node& node, NodeId operand, const Shape& from) {
+  NodeId value = to_physical(emit, operand, from);
   const DType type = node.shape.dtype;
   const int wide = bit_width(emit.shape(value).dtype), narrow = bit_width(type);
   if (wide > narrow) {

@@ -47,7 +47,7 @@ class Emitter {
 };
 
 /// expand_bits.cpp. The operands are those in the new computation; their shapes keep their layouts.
-NodeId expand_bitcast(Emitter& emit, const Node& node, NodeId operand);
+NodeId expand_bitcast(Emitter& emit, const Node& node, NodeId operand, const Shape& from);
 bool expands_bitcast(const Node& node, const Shape& operand);
 NodeId expand_bitcast_convert(Emitter& emit, const Node& node, NodeId operand);
 bool expands_bitcast_convert(const Node& node, const Shape& operand);

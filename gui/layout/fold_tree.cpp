@@ -151,6 +151,7 @@ class Builder {
     const KernelPlan& kernel = plan_.kernels[at(step.kernel)];
     node.label = kernel.id + " " + kernel.name;
     const int id = add(parent, std::move(node));
+    if (kernel.code) add_compiled(id, s, kernel);
     for (std::size_t g = 0; g < kernel.groups.size(); ++g) {
       const Group& group = kernel.groups[g];
       const int group_node = add(id, {FoldKind::kGroup,
@@ -168,6 +169,16 @@ class Builder {
           maker_[op] = leaf;
         }
       }
+    }
+  }
+
+  /// The ops of a compiler's kernel, which has no groups.
+  void add_compiled(int parent, int s, const KernelPlan& kernel) {
+    for (const NodeId op : kernel.ops) {
+      const int leaf = add_op(parent, s, -1, op);
+      if (!std::binary_search(kernel.outputs.begin(), kernel.outputs.end(), op)) continue;
+      made_in_step_[{first_step_ + s, op}] = leaf;
+      maker_[op] = leaf;
     }
   }
 

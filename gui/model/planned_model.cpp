@@ -10,6 +10,7 @@
 #include "analysis/verify/verify.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "experiments/peer_trial.h"
 #include "experiments/performance_library.h"
 
 namespace stitchwork::gui {
@@ -59,8 +60,18 @@ PlannedPtr take_plan(std::shared_ptr<const Model> model, FusionPlan plan, const 
   return finish(std::move(planned));
 }
 
+/// A compiler's plan with its own model, and the times of its kernels in the simulator.
+static PlannedPtr load_dump(const std::string& path, OpTrace* trace) {
+  Dump dump = read_dump(path);
+  auto model = std::make_shared<Model>(load_model(dump.model, {}, trace));
+  Peer peer = peer_of(std::move(dump), *model);
+  time_peer(peer, *model);
+  return take_plan(std::move(model), std::move(peer.plan), QString::fromStdString(path));
+}
+
 PlannedPtr load_plan(const QString& name, const OnnxOptions& options, OpTrace* trace) {
   const std::string file = name.toStdString();
+  if (is_dump(file)) return load_dump(file, trace);
   const std::string text = read_file(file);
   const PlanHeader header = read_plan_header(text, file);
   auto model = std::make_shared<Model>(load_model(header.model_path, options, trace));

@@ -80,8 +80,9 @@ using PlannedPtr = std::shared_ptr<const PlannedModel>;
 /// Plans (or takes `plan`), with rows and folds. Throws Error.
 PlannedPtr plan_model(std::shared_ptr<const Model> model, const PlanSettings& settings);
 PlannedPtr take_plan(std::shared_ptr<const Model> model, FusionPlan plan, const QString& file);
-/// A saved plan with the model it names, read with `options`; `trace` as load_model has it. Throws Error,
-/// also where the model has changed since.
+/// A saved plan with the model it names, or a compiler's dump (docs/peers.md) with its own, which is run in
+/// the simulator; read with `options`; `trace` as load_model has it. Throws Error, also where the model has
+/// changed since.
 PlannedPtr load_plan(const QString& file, const OnnxOptions& options = {}, OpTrace* trace = nullptr);
 
 /// The plan as `stitchwork plan -o` writes it, byte for byte.

@@ -7,6 +7,7 @@
 #include "analysis/plan/overrides_json.h"
 #include "core/base/file.h"
 #include "experiments/store.h"
+#include "runtime/program/dump.h"
 
 namespace stitchwork::gui {
 namespace {
@@ -54,7 +55,7 @@ void Session::open(const QString& name, const OnnxOptions& options) {
       Jobs::kPlan, doing_open(name),
       [name, options, settings](const JobContext& job) {
         auto trace = std::make_shared<OpTrace>();
-        if (name.endsWith(".json")) {
+        if (name.endsWith(".json") || is_dump(name.toStdString())) {
           PlannedPtr planned = load_plan(name, options, trace.get());
           return Opened{std::move(planned), std::move(trace)};
         }

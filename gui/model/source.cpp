@@ -6,6 +6,7 @@
 #include "analysis/plan/assemble.h"
 #include "codegen/compile/lines.h"
 #include "codegen/kernel.h"
+#include "core/base/file.h"
 
 namespace stitchwork::gui {
 namespace {
@@ -85,6 +86,13 @@ KernelSource kernel_source(const PlannedModel& planned, int step) {
   source.step = step;
   const KernelPlan* kernel = planned.kernel(step);
   if (kernel == nullptr) return source;
+  if (kernel->code) {  // a compiler's own: there is no CUDA
+    source.set_ptx(read_file(planned.plan->peer->dump + "/" + kernel->code->module));
+    source.cuda =
+        QString("// %1 of %2: see its PTX")
+            .arg(QString::fromStdString(kernel->code->entry), QString::fromStdString(kernel->code->module));
+    return source;
+  }
   const Graph& graph = planned.part(step).graph();
   source.cuda = QString::fromStdString(to_cuda(graph, build_schedule(graph, *kernel), false));
   std::vector<NodeId> ops = kernel->ops;

@@ -108,7 +108,8 @@ void fill_kernels(RecordModel& model, const PlannedModel& planned, const TrialRe
   const bool executed =
       run && same_kernels(planned, *run) && run->run.steps.size() == planned.plan->steps.size();
   for (std::size_t s = 0; s < planned.steps.size(); ++s) {
-    Time time{planned.steps[s].predicted_us, tables_tr("modelled")};
+    const bool compiled = planned.plan->peer != nullptr && planned.steps[s].kernel >= 0;
+    Time time{planned.steps[s].predicted_us, compiled ? tables_tr("simulated") : tables_tr("modelled")};
     if (executed && planned.steps[s].body < 0)
       time = {run->run.steps[s].time_us, q(name(run->run.steps[s].method))};
     if (planned.steps[s].body < 0) total += time.us;

@@ -127,8 +127,11 @@ ordered_json plan_json_of(const Model& model, const PagePlan& given, SharedSourc
   ordered_json parts = ordered_json::array(), rows = ordered_json::array(), metrics = ordered_json::array();
   const auto part = [&](const Graph& of, const FusionPlan& planned) {
     parts.push_back(page_part(of, planned));
-    for (std::size_t k = 0; k < planned.kernels.size(); ++k)
-      parts.back()["kernels"][k]["source"] = sources.add(of, planned.kernels[k]);
+    for (std::size_t k = 0; k < planned.kernels.size(); ++k) {
+      const KernelPlan& kernel = planned.kernels[k];
+      parts.back()["kernels"][k]["source"] =
+          kernel.code ? sources.add(*plan.peer, *kernel.code) : sources.add(of, kernel);
+    }
   };
   part(graph, plan);
   for (const ComputationPlan& body : plan.computations) part(entered(graph, body.computation), body.plan);

@@ -22,6 +22,8 @@ class SharedSources {
  public:
   /// Of the kernel: {"text": its number, "names": [...]}, or {"problem": why there is none}.
   nlohmann::ordered_json add(const Graph& graph, const KernelPlan& kernel);
+  /// The PTX of a compiler's kernel, of the module in its dump: the same, and "language": "ptx".
+  nlohmann::ordered_json add(const PeerPlan& peer, const KernelCode& code);
   const std::vector<std::string>& texts() const { return texts_; }
 
  private:

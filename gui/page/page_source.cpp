@@ -1,9 +1,11 @@
 #include <cctype>
+#include <filesystem>
 #include <unordered_map>
 
 #include "analysis/plan/assemble.h"
 #include "codegen/kernel.h"
 #include "core/base/error.h"
+#include "core/base/file.h"
 #include "gui/page/page_data.h"
 
 namespace stitchwork::gui {
@@ -100,6 +102,19 @@ nlohmann::ordered_json SharedSources::add(const Graph& graph, const KernelPlan& 
   const auto [at, fresh] = known_.emplace(text, texts_.size());
   if (fresh) texts_.push_back(std::move(text));
   return {{"text", at->second}, {"names", names.used()}};
+}
+
+nlohmann::ordered_json SharedSources::add(const PeerPlan& peer, const KernelCode& code) {
+  std::string text;
+  try {
+    text = read_file((std::filesystem::path(peer.dump) / code.module).string());
+  } catch (const Error& error) {  // the dump lay elsewhere when it was read
+    return {{"problem", error.message()}};
+  }
+  std::erase_if(text, [](char c) { return c == '\1' || c == '\2'; });
+  const auto [at, fresh] = known_.emplace(text, texts_.size());
+  if (fresh) texts_.push_back(std::move(text));
+  return {{"text", at->second}, {"names", nlohmann::ordered_json::array()}, {"language", "ptx"}};
 }
 
 }  // namespace stitchwork::gui

@@ -25,6 +25,7 @@ NodeId representative(const PlannedModel& planned, int node) {
     const PlanStep& step = planned.plan_step(n.step);
     return step.nodes.empty() ? kNoNode : step.nodes.back();
   }
+  if (kernel->ops.empty()) return kNoNode;  // a compiler's, of which nothing is known
   return kernel->outputs.empty() ? kernel->ops.back() : kernel->outputs.back();
 }
 

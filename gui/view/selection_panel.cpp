@@ -202,9 +202,14 @@ QString SelectionPanel::step_html(const PlannedModel& planned, int index) const 
   const Theme& t = theme(palette());
   QString html =
       QString("<h3 style='margin-bottom:2px'>%1 %2</h3>").arg(as_html(step.id), as_html(step.name));
-  html += tr("<p style='color:%1'>%2 · <b>%3</b> modelled, %4 % of the plan</p>")
-              .arg(t.muted.name(), step.kernel >= 0 ? tr("generated kernel") : as_html(name(step.kind)),
-                   us(step.predicted_us))
+  const PeerPlan* peer = planned.plan->peer.get();
+  const QString method = peer != nullptr && step.kernel >= 0 ? tr("simulated") : tr("modelled");
+  html += tr("<p style='color:%1'>%2 · <b>%3</b> %5, %4 % of the plan</p>")
+              .arg(t.muted.name(),
+                   step.kernel < 0   ? as_html(name(step.kind))
+                   : peer == nullptr ? tr("generated kernel")
+                                     : tr("kernel of %1").arg(as_html(peer->title)),
+                   us(step.predicted_us), QString("%4"), method)
               .arg(100 * step.share, 0, 'f', 1);
   if (step.runs != 1) html += tr("<p>Runs %1 times; the time is of one.</p>").arg(step.runs, 0, 'f', 0);
   if (step.kind == StepKind::kControl) {

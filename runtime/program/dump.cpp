@@ -35,8 +35,17 @@ std::vector<DumpPlace> read_places(const JsonCursor& c, const ScriptNames& names
 }  // namespace
 
 std::string Dump::title() const {
+  // The package whose version tells compilers of a peer apart.
   const auto version = versions.find(peer == "xla" ? "jaxlib" : peer);
-  return version == versions.end() ? peer : fmt::format("{} ({} {})", peer, version->first, version->second);
+  if (version == versions.end()) return peer;
+  return version->first == peer ? fmt::format("{} {}", peer, version->second)
+                                : fmt::format("{} ({} {})", peer, version->first, version->second);
+}
+
+std::string Dump::planner() const {
+  std::string name = title();
+  std::erase_if(name, [](char c) { return c == '(' || c == ')'; });
+  return name;
 }
 
 bool is_dump(const std::string& path) {

@@ -30,6 +30,8 @@ struct Dump {
 
   /// "xla (jaxlib 0.10.2)".
   std::string title() const;
+  /// The same as plans and the store name who planned: "xla jaxlib 0.10.2".
+  std::string planner() const;
 };
 
 /// Whether `path` is such a folder, or the dump.json of one.

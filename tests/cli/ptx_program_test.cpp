@@ -179,28 +179,9 @@ TEST_F(Dumps, RunAsTheirDevicesAndInputsSay) {
   EXPECT_TRUE(ran["check"]["ok"]);
   EXPECT_EQ(read_npy(path("out/out0.npy")).shape, Shape::array(DType::kF32, {64, 32}));
   EXPECT_EQ(read_npy(path("out/out1.npy")).shape, Shape::array(DType::kF32, {64, 96}));
-  const json plan = document({"plan", dump}, "dump-plan");
-  EXPECT_EQ(plan["steps"].size(), 3u);
-  EXPECT_THAT(run_command({"plan", dump}).out,
-              AllOf(HasSubstr("cublas-lt-matmul"), HasSubstr("2 library calls")));
   const CommandResult said = run_command({"run", dump, "--check"});
   EXPECT_THAT(said.out,
               AllOf(HasSubstr("check: ok"), HasSubstr("jaxlib 0.10.2"), HasSubstr("the rest modelled")));
-}
-
-TEST_F(Dumps, StandBesidePlanners) {
-  const std::string dump = (kDumps / "fig7-a100").string();
-  const json both = document(
-      {"compare", "fig7", "--planners", "xla", "--device", "a100-sxm-40", "--with", dump}, "compare");
-  ASSERT_EQ(both["dumps"].size(), 1u);
-  EXPECT_EQ(both["dumps"][0]["counts"]["memory_kernels"], 4);
-  EXPECT_EQ(both["dumps"][0]["method"], "simulated");
-  EXPECT_LE(both["dumps"][0]["memory_us"], both["dumps"][0]["time_us"]);
-  EXPECT_THAT(run_command({"compare", "fig7", "--planners", "xla", "--with", dump}).out,
-              HasSubstr("xla (jaxlib 0.10.2)"));
-  expect_refused({"compare", "softmax", "--planners", "xla", "--with", dump}, {"fig7-a100", "parameters"});
-  expect_refused({"compare", "fig7", "--planners", "xla", "--device", "v100", "--with", dump},
-                 {"sm_80", "v100-sxm2 is sm_70"});
 }
 
 TEST_F(Dumps, BrokenOnesAreRefusedInOneLine) {

@@ -48,6 +48,19 @@ TEST(Bitcast, BetweenLayoutsMovesTheLogicalElements) {
   expect_same(graph, Op::kBitcast, inputs);
 }
 
+/// A module that was compiled has chains of them: the second lies as the first says, whatever was written for
+/// it.
+TEST(Bitcast, OfABitcastKnowsHowItsOperandLies) {
+  expect_same(
+      "ENTRY e { x = f32[3,2]{1,0} parameter(0)  b = f32[2,3]{0,1} bitcast(x)  "
+      "ROOT c = f32[6]{0} bitcast(b) }",
+      Op::kBitcast);
+  expect_same(
+      "ENTRY e { x = f32[2,3]{0,1} parameter(0)  b = f32[2,3]{0,1} bitcast(x)  n = f32[2,3]{0,1} negate(b)  "
+      "ROOT c = f32[3,2]{1,0} bitcast(n) }",
+      Op::kBitcast);
+}
+
 TEST(Bitcast, SplitAndMergedDimensionsFollowTheOrderInMemory) {
   expect_same("ENTRY e { x = f32[4,6,5]{0,2,1} parameter(0)  ROOT b = f32[2,15,4]{1,2,0} bitcast(x) }",
               Op::kBitcast);

@@ -56,7 +56,7 @@ class App extends Addressed {
       const value = this.colour === "dram" ? (row) => (row.kernel >= 0 ? row.dram_bytes : null) : (row) => row.predicted_us * row.runs;
       const text = this.colour === "dram" ? bytesText : us, values = plan.rows.map(value), known = values.filter((v) => v !== null);
       const least = Math.min(...known), most = Math.max(...known);
-      plan.modelled[this.colour] = { title: this.colour === "dram" ? "DRAM bytes" : "time", method: "modelled", least: known.length ? text(least) : "", most: known.length ? text(most) : "",
+      plan.modelled[this.colour] = { title: this.colour === "dram" ? "DRAM bytes" : "time", method: plan.method, least: known.length ? text(least) : "", most: known.length ? text(most) : "",
         values: values.map((v) => (v === null ? null : [most > least ? (v - least) / (most - least) : 0.5, text(v)])) };
     }
     return plan.modelled[this.colour];

@@ -21,14 +21,16 @@ function diffRows(diff) {
 
 function totalsHtml(page, diff) {
   const [a, b] = diff.plans.map((p) => page.plans[p].name);
+  const how = diff.a.method === diff.b.method ? diff.a.method || "not run" : `${diff.a.method || "not run"} and ${diff.b.method || "not run"}`;
   const row = (what, key, text) => {
     const x = diff.a[key], y = diff.b[key];
+    if (x === null || y === null) return `<tr><th>${what}</th><td class="number">${x === null ? "not run" : text(x)}</td><td class="number">${y === null ? "not run" : text(y)}</td><td></td></tr>`;
     const change = x === y ? "same" : (y < x ? "−" : "+") + (x === 0 ? text(y) : (100 * Math.abs(y - x) / x).toFixed(1) + " %") + (y < x ? " ▼ less" : " ▲ more");
     return `<tr class="${y < x ? "better" : y > x ? "worse" : ""}"><th>${what}</th><td class="number">${text(x)}</td><td class="number">${text(y)}</td><td>${change}</td></tr>`;
   };
   return `<table class="totals"><thead><tr><th></th><th class="number">${escapeHtml(a)}</th><th class="number">${escapeHtml(b)}</th><th>from ${escapeHtml(a)} to ${escapeHtml(b)}</th></tr></thead><tbody>
-    ${row("time, modelled", "predicted_us", us)}${row("memory kernels", "memory_kernels", grouped)}${row("library calls", "library_calls", grouped)}
-    ${row("copies", "copies", grouped)}${row("memsets", "memsets", grouped)}${row("grid barriers", "grid_barriers", grouped)}${row("DRAM bytes, modelled", "dram_bytes", bytesText)}</tbody></table>
+    ${row("time, " + how, "predicted_us", us)}${row("memory kernels", "memory_kernels", grouped)}${row("library calls", "library_calls", grouped)}
+    ${row("copies", "copies", grouped)}${row("memsets", "memsets", grouped)}${row("grid barriers", "grid_barriers", grouped)}${row("DRAM bytes, " + how, "dram_bytes", bytesText)}</tbody></table>
     <p class="quiet">${counted(diff.same_kernels, "kernel")} the same in both</p>`;
 }
 

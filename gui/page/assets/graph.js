@@ -426,7 +426,7 @@ class GraphView {
 
 const planSummary = (plan) => {
   const c = plan.plan.counts;
-  return `${counted(c.memory_kernels, "kernel")} · ${counted(c.library_calls, "library call")} · ${us(plan.plan.predicted_us)} modelled`;
+  return `${counted(c.memory_kernels, "kernel")} · ${counted(c.library_calls, "library call")} · ${us(plan.plan.predicted_us)}${plan.plan.predicted_us === null ? "" : " " + plan.method}`;
 };
 
 function boxTitle(plan, node) {

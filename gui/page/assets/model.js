@@ -11,7 +11,7 @@ async function readDocument() {
 
 const escapeHtml = (text) =>
   String(text).replace(/[&<>"']/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" })[c]);
-const us = (value) => (value >= 1e5 ? (value / 1000).toFixed(1) + " ms" : value.toFixed(value >= 1000 ? 1 : 2) + " µs");
+const us = (value) => (value === null ? "not run" : value >= 1e5 ? (value / 1000).toFixed(1) + " ms" : value.toFixed(value >= 1000 ? 1 : 2) + " µs");
 const grouped = (value) => String(Math.round(value)).replace(/\B(?=(\d{3})+(?!\d))/g, ",");
 const counted = (count, what) => grouped(count) + " " + what + (count === 1 ? "" : what.endsWith("x") ? "es" : "s");
 const bytesText = (bytes) => {
@@ -31,6 +31,8 @@ class Plan {
     Object.assign(this, page.plans[index]);
     this.index = index;
     this.page = page;
+    // How its times were obtained: a compiler's own kernels are simulated, if they were run.
+    this.method = !this.plan.peer ? "modelled" : this.plan.peer.method || "not run";
     this.schemeNumber = new Map(page.schemes.map((s, i) => [s.name, i]));
     this.indexSteps();
   }

@@ -62,7 +62,7 @@ class Source {
     if (s && s.op >= 0 && (step < 0 || !plan.kernel(step)) && this.last && this.last.plan === plan) step = this.last.step;
     const kernel = step >= 0 ? plan.kernel(step) : null;
     const tab = (kind, title) => `<button data-kind="${kind}" aria-pressed="${this.kind === kind}">${title}</button>`;
-    this.bar.innerHTML = `<div class="group">${tab("cuda", "CUDA")}${tab("hlo", "HLO")}</div><span>${kernel ? escapeHtml(kernel.id + " " + kernel.name) : ""}</span><button data-copy="1" title="Copy the text">copy</button>`;
+    this.bar.innerHTML = `<div class="group">${tab("cuda", plan.plan.peer ? "PTX" : "CUDA")}${tab("hlo", "HLO")}</div><span>${kernel ? escapeHtml(kernel.id + " " + kernel.name) : ""}</span><button data-copy="1" title="Copy the text">copy</button>`;
     const name = s && s.op >= 0 ? plan.parts[s.body + 1].ops.name[s.op] : "";
     if (this.kind === "hlo") this.text.innerHTML = `<code>${hloHtml(plan, s || { op: -1, step: -1, body: -1 })}</code>`;
     else if (kernel) {
@@ -71,7 +71,7 @@ class Source {
       else for (const a of this.text.querySelectorAll("a")) a.classList.toggle("here", a.dataset.op === name);
       this.key = key;
       this.last = { plan, step };
-    } else this.text.innerHTML = `<p class="quiet">${s && step >= 0 ? "A library or the device does this step: there is no generated source." : "Select a kernel or an op: its generated CUDA appears here."}</p>`;
+    } else this.text.innerHTML = `<p class="quiet">${s && step >= 0 ? "A library or the device does this step: there is no source of a kernel." : `Select a kernel or an op: its ${plan.plan.peer ? "PTX" : "generated CUDA"} appears here.`}</p>`;
     if (!kernel || this.kind === "hlo") this.key = null;
     this.shown = this.kind;
     const here = this.text.querySelector(".here");

@@ -28,7 +28,7 @@ function unitsHtml(plan, kernel) {
   if (!shares.length) return "";
   const bars = shares.sort((a, b) => b[1] - a[1]).map(([unit, share]) =>
     `<tr><th>${escapeHtml(plan.page.units[unit] || unit)}</th><td><span class="bar wide"><i style="width:${(100 * share).toFixed(1)}%"></i></span></td><td class="number">${percent(share)}</td></tr>`);
-  return `<h4>Speed of light</h4><p class="quiet">Share of its time that each unit needs at its peak, modelled</p><table class="units">${bars.join("")}</table>`;
+  return `<h4>Speed of light</h4><p class="quiet">Share of its time that each unit needs at its peak, ${escapeHtml(kernel.time_parts.method)}</p><table class="units">${bars.join("")}</table>`;
 }
 
 function timeHtml(kernel) {
@@ -92,6 +92,7 @@ function placementHtml(plan, body, op, k) {
   const groups = kernel.groups.map((g, i) => [g, i]).filter(([g]) => g.ops.includes(name));
   const own = groups.find(([g]) => g.dominant === name || g.sub_dominants.includes(name)) || (groups.length === 1 ? groups[0] : null);
   const role = !own ? "inlined" : own[0].dominant === name ? "dominant" : own[0].sub_dominants.includes(name) ? "sub-dominant" : "inlined";
+  if (kernel.code) return compiledHtml(plan, part, kernel, name, step);
   const scheme = plan.schemeNumber.get(kernel.schemes[name]), near = kernel.in_phase?.[name];
   const inKernel = (o) => kernel.schemes[part.ops.name[o]] !== undefined;
   const names = (ops) => ops.filter(inKernel).map((o) => opLink(part.ops.name[o])).join(", ");
@@ -103,6 +104,15 @@ function placementHtml(plan, body, op, k) {
     ${factRow("Reads", names(part.ops.operands[op]))}${factRow("Read by", names(part.users[op]))}
     ${factRow("Kernel", `${us(kernel.predicted_us)} modelled, limited by ${escapeHtml(kernel.time_parts.limited_by)}`)}</table>
     ${part.kernels[k].forms.length ? "<h4>Forms tried, modelled</h4>" + listHtml(part.kernels[k].forms.map((f) => `<div class="verdict ${f.ok ? "yes" : "no"}">${escapeHtml(f.object)} <b>${f.ok ? "✓ taken" : "✗ refused"}</b> <code>${escapeHtml(f.rule)}</code> ${escapeHtml(f.why)}</div>`), 12) : ""}</div>`;
+}
+
+// In a compiler's kernel: which one, and what of the model it computes beside the op.
+function compiledHtml(plan, part, kernel, name, step) {
+  const others = kernel.ops.filter((op) => op !== name);
+  return `<div class="placement"><p>in ${stepLink(plan, step)}${kernel.outputs.includes(name) ? ", an output" : ""}${kernel.schemes[name] === "recomputed" ? ", which others compute again" : ""}</p><table>
+    ${factRow("Code", `<code>${escapeHtml(kernel.code.entry)}</code> of ${escapeHtml(kernel.code.module)}`)}${factRow("Instruction", escapeHtml([kernel.code.kind, kernel.code.instruction].join(" ").trim()))}
+    ${factRow("Together with", others.slice(0, 40).map(opLink).join(", ") + (others.length > 40 ? ` and ${others.length - 40} more` : ""))}
+    ${factRow("Kernel", kernel.time_parts ? `${us(kernel.predicted_us)} simulated, limited by ${escapeHtml(kernel.time_parts.limited_by)}` : "not run")}</table></div>`;
 }
 
 function opHtml(plan, s) {
@@ -132,11 +142,29 @@ function rewrittenHtml(plan, name) {
   return "<h4>Rewritten</h4>" + listHtml(steps.map((r) => `<div class="verdict yes"><code>${escapeHtml(r.rule)}</code> at ${r.at.map(escapeHtml).join(", ")} <span>${escapeHtml(r.why)}</span></div>`), 8);
 }
 
+// A compiler's kernel: its code, and what of the model its ops stand for.
+function codeHtml(plan, kernel) {
+  const code = kernel.code, stands = Object.entries(code.model_ops);
+  return `<h4>Compiled</h4><table>${factRow("Code", `<code>${escapeHtml(code.entry)}</code> of ${escapeHtml(code.module)}`)}
+    ${factRow("Instruction", escapeHtml([code.kind, code.instruction].join(" ").trim()))}${factRow("Products", code.product ? "it holds a matrix product" : "")}</table>
+    <h4>Ops, and of the model</h4>${listHtml(stands.map(([op, of]) => `<p>${opLink(op)} <span class="quiet">${of.length ? of.map(escapeHtml).join(", ") : "the compiler's own"}</span></p>`), 40)}
+    ${code.not_linked_to.length ? "<h4>Not linked</h4>" + listHtml(code.not_linked_to.map((name) => `<p>${escapeHtml(name)}</p>`), 12) : ""}`;
+}
+
+// What of the model no step of a compiler's plan carries out.
+function peerHtml(plan) {
+  const gone = Object.entries(plan.plan.peer.gone);
+  return `<p class="quiet">Compiled by ${escapeHtml(plan.plan.peer.title)}, from ${escapeHtml(plan.plan.peer.dump)}: its own kernels.</p>${gone.length ? `<h4>${counted(gone.length, "op")} of the model in no step</h4>${listHtml(gone.map(([op, why]) => `<p>${escapeHtml(op)} <span class="quiet">${escapeHtml(why)}</span></p>`), 12)}` : ""}`;
+}
+
+const schemesHtml = (plan, row) => `<h4>Schemes</h4><table class="schemes">${plan.page.schemes.map((s, i) => (row.schemes[i] ? `<tr><td>${badgeHtml(plan, i)}</td><td>${counted(row.schemes[i], "op")} <b>${s.name}</b><br><span class="quiet">${escapeHtml(s.meaning)}</span></td></tr>` : "")).join("")}</table>`;
+const groupsHtml = (kernel, shown, step) => `<h4>Groups</h4>${listHtml(kernel.groups.map((g, i) => `<p>★ <a href="#" data-group="${step}.${i}">${escapeHtml(g.dominant)}</a>, ${counted(g.ops.length, "op")}<br><span class="quiet">${escapeHtml(shown.mappings[i])}</span></p>`))}`;
+
 function stepHtml(plan, step) {
   const row = plan.rows[step], part = plan.part(step), planned = plan.planStep(step), kernel = plan.kernel(step);
-  const kind = row.kernel >= 0 ? "generated kernel" : row.kind;
+  const kind = row.kernel < 0 ? row.kind : plan.kernel(step).code ? "kernel of " + escapeHtml(plan.plan.peer.title) : "generated kernel";
   let html = `<h2>${escapeHtml(row.kernel >= 0 ? row.id + " " + row.name : row.id)}</h2>
-    <p class="quiet">${kind} · <b>${us(row.predicted_us)}</b> modelled · ${percent(row.share)} of the plan${row.runs !== 1 ? ` · runs ${grouped(row.runs)} times` : ""}</p>`;
+    <p class="quiet">${kind} · <b>${us(row.predicted_us)}</b> ${row.kernel >= 0 ? plan.method : "modelled"} · ${percent(row.share)} of the plan${row.runs !== 1 ? ` · runs ${grouped(row.runs)} times` : ""}</p>`;
   const metrics = plan.metrics.filter((m) => m.values[step]);
   if (metrics.length) html += `<h4>${plan.profile ? "Run and profile" : "Run"}</h4><table>${metrics.map((m) => factRow(escapeHtml(m.title), `${escapeHtml(m.values[step][1])} <small>${escapeHtml(m.method)}</small>`)).join("")}</table>`;
   const own = new Set([plan.local(step)]);
@@ -152,12 +180,12 @@ function stepHtml(plan, step) {
     ${factRow("Residency", kernel.blocks_per_sm ? `${counted(kernel.blocks_per_sm, "block")} an SM, ${grouped(kernel.blocks_per_wave)} a wave` : "")}
     ${factRow("Registers", kernel.register_bound ? `at most ${kernel.register_bound} a thread` : "")}
     ${factRow("Grid barriers", kernel.grid_barriers || "none")}${factRow("Shared memory", kernel.shared_bytes ? bytesText(kernel.shared_bytes) + " a block" : "")}
-    ${factRow("Scratch", kernel.scratch_bytes ? bytesText(kernel.scratch_bytes) : "")}${factRow("DRAM", bytesText(row.dram_bytes) + ", modelled")}
-    ${factRow("Stream", planned.stream)}</table>
-    <h4>Schemes</h4><table class="schemes">${plan.page.schemes.map((s, i) => (row.schemes[i] ? `<tr><td>${badgeHtml(plan, i)}</td><td>${counted(row.schemes[i], "op")} <b>${s.name}</b><br><span class="quiet">${escapeHtml(s.meaning)}</span></td></tr>` : "")).join("")}</table>
+    ${factRow("Scratch", kernel.scratch_bytes ? bytesText(kernel.scratch_bytes) : "")}${factRow("DRAM", bytesText(row.dram_bytes) + ", " + plan.method)}
+    ${factRow("Stream", planned.stream)}</table>${kernel.code ? codeHtml(plan, kernel) : ""}
+    ${kernel.code ? "" : schemesHtml(plan, row)}
     ${neighboursHtml(plan, row.body, neighbours(plan, row.body, own))}${decisionsHtml(decided)}
     ${timeHtml(kernel)}${unitsHtml(plan, kernel)}
-    <h4>Groups</h4>${listHtml(kernel.groups.map((g, i) => `<p>★ <a href="#" data-group="${step}.${i}">${escapeHtml(g.dominant)}</a>, ${counted(g.ops.length, "op")}<br><span class="quiet">${escapeHtml(part.kernels[k].mappings[i])}</span></p>`))}
+    ${kernel.code ? "" : groupsHtml(kernel, part.kernels[k], step)}
     <h4>Writes</h4><p>${kernel.outputs.map(opLink).join(", ")}</p><h4>Reads</h4><p>${part.kernels[k].inputs.map((o) => opLink(part.ops.name[o])).join(", ")}</p>`;
   return html;
 }
@@ -174,7 +202,7 @@ function groupHtml(plan, step, g) {
 function nodeHtml(plan, node) {
   const n = plan.nodes[node];
   const steps = plan.nodes.filter((m) => m.kind === KIND.step && within(plan, m.id, node)).sort((a, b) => b.us - a.us);
-  return `<h2>${escapeHtml(n.label)}</h2><p class="quiet">${n.kind === KIND.layer ? "layer" : n.kind === KIND.body ? "what a loop or branch runs" : "model"} · ${counted(n.steps, "step")}, ${counted(n.ops, "op")} · <b>${us(n.us)}</b> modelled</p>
+  return `<h2>${escapeHtml(n.label)}</h2><p class="quiet">${n.kind === KIND.layer ? "layer" : n.kind === KIND.body ? "what a loop or branch runs" : "model"} · ${counted(n.steps, "step")}, ${counted(n.ops, "op")} · <b>${us(n.us)}</b> ${plan.method}</p>
     <h4>Steps by time</h4><table>${steps.slice(0, 30).map((m) => `<tr><td>${stepLink(plan, m.step)}</td><td class="number">${us(m.us)}</td></tr>`).join("")}</table>`;
 }
 const within = (plan, node, outer) => {
@@ -185,9 +213,10 @@ const within = (plan, node, outer) => {
 function nothingHtml(plan) {
   const options = Object.entries(plan.plan.options).map(([k, v]) => `${escapeHtml(k)}=${escapeHtml(v)}`).join(", "), c = plan.plan.counts;
   return `<h2>${escapeHtml(plan.page.model.path)}</h2><p class="quiet">planned by <b>${escapeHtml(plan.name)}</b> on ${escapeHtml(plan.page.device.name)}</p>
-    <table>${factRow("Time", us(plan.plan.predicted_us) + " modelled")}${factRow("Kernels", grouped(c.memory_kernels))}${factRow("Library calls", grouped(c.library_calls))}
+    <table>${factRow("Time", plan.plan.predicted_us === null ? "not run" : us(plan.plan.predicted_us) + " " + plan.method)}${factRow("Kernels", grouped(c.memory_kernels))}${factRow("Library calls", grouped(c.library_calls))}
     ${factRow("Copies, memsets", c.copies + c.memsets ? `${c.copies}, ${c.memsets}` : "")}${factRow("Knobs", options)}
     ${factRow("Peak memory", bytesText(plan.memory.peak_bytes) + " modelled")}${factRow("SHA-256", `<code>${plan.page.model.sha256.slice(0, 16)}…</code>`)}</table>
     <p class="quiet">Select a kernel, a group or an op, anywhere: in the graph, the outline, the table, the timeline or the source. What it is, <i>why</i> it is there and what was refused appear here. Double-click folds and unfolds; <kbd>?</kbd> lists the keys.</p>
-    <p class="quiet">Every time is modelled from the plan${plan.metrics.length ? ", but for a run's and a profile's, which say how they were obtained" : ""}.</p>`;
+    ${plan.plan.peer ? peerHtml(plan) : ""}
+    <p class="quiet">${plan.plan.peer ? "Times of its kernels are " + (plan.plan.peer.method || "not there: it was not run") + ", those of library calls and copies modelled" : "Every time is modelled from the plan"}${plan.metrics.length ? ", but for a run's and a profile's, which say how they were obtained" : ""}.</p>`;
 }

@@ -1,0 +1,121 @@
+#include "experiments/peer_trial.h"
+
+#include <filesystem>
+#include <utility>
+
+#include "analysis/judge/cost.h"
+#include "core/base/error.h"
+#include "core/base/file.h"
+#include "core/hlo/hlo_text.h"
+#include "experiments/launch_json.h"
+#include "runtime/program/dump_plan.h"
+
+namespace stitchwork {
+namespace {
+
+/// Plans know how long kernels took; what a trial is told apart by does not.
+FusionPlan without_times(FusionPlan plan) {
+  auto peer = std::make_shared<PeerPlan>(*plan.peer);
+  peer->simulated = false;
+  peer->dram_bytes = 0;
+  peer->dump.clear();  // wherever it lies
+  plan.peer = std::move(peer);
+  plan.predicted_us = 0;
+  for (KernelPlan& kernel : plan.kernels) {
+    kernel.predicted_us = 0;
+    kernel.code->timed.reset();
+    kernel.code->dram_bytes = 0;
+  }
+  return plan;
+}
+
+KernelRun kernel_run(const sim::StepResult& step, const Device& device) {
+  KernelRun run;
+  run.counters = step.launch.counters;
+  run.launches = 1;
+  run.time_us = step.time_us;
+  run.parts = step.launch.time;
+  run.not_modelled = not_modelled(device, step.launch.timed);
+  run.bytes_in_flight = step.launch.bytes_in_flight;
+  run.method = step.launch.sampled ? Method::kSampled : Method::kSimulated;
+  return run;
+}
+
+}  // namespace
+
+Model model_of(const Dump& dump) { return load_model(dump.model); }
+
+Peer peer_of(Dump dump, const Model& model) {
+  const Model given = model_of(dump);
+  FusionPlan plan = plan_of(dump, given.graph, model.graph);
+  return {std::move(dump), std::move(plan)};
+}
+
+Peer load_peer(const std::string& path, const Model& model) { return peer_of(read_dump(path), model); }
+
+Arithmetic arithmetic_of(const Dump& dump, const Device& device) {
+  constexpr int kFirstWithTf32 = 8;  // compute capability, major
+  return {.tf32 = device.cc_major >= kFirstWithTf32 && counts_of(dump.script).product_kernels > 0};
+}
+
+PeerRun run_peer(Peer& peer, std::span<const Literal> inputs, const Device& device,
+                 const sim::Options& options, const PeerProgress& progress) {
+  require_card(peer.dump, device);
+  set_inputs(peer.dump, inputs);
+  PeerRun run{run_script(peer.dump.script, device, options, progress), {}};
+  if (!run.result.program.findings.empty()) return run;
+  add_times(peer.plan, peer.dump, run.result, device);
+  if (!options.sampled) run.outputs = results_of(peer.dump, run.result.program);
+  return run;
+}
+
+void time_peer(Peer& peer, const Model& model, const PeerProgress& progress) {
+  const PeerRun run =
+      run_peer(peer, generate_inputs(model.graph, 0, model.inputs), device(peer.dump.device), {}, progress);
+  for (const sim::Finding& finding : run.result.program.findings)
+    throw Error(peer.dump.script.file, 0, 0, to_text(finding), "stitchwork run " + peer.dump.folder);
+}
+
+TrialSpec spec_of(const Peer& peer, const Device& device) {
+  TrialSpec spec;
+  spec.planner = peer.plan.planner;
+  spec.plan = without_times(peer.plan);
+  spec.device = device.id;
+  return spec;
+}
+
+TrialResult trial_of(const Peer& peer, const Model& model, const Device& device, PeerRun run,
+                     std::optional<CheckResult> check) {
+  const sim::ProgramResult& program = run.result.program;
+  TrialResult result;
+  result.executable.plan = peer.plan;
+  result.executable.compiler = peer.dump.title();
+  result.executable.architecture = 10 * device.cc_major + device.cc_minor;
+  std::map<std::string, std::string> files;
+  for (std::size_t s = 0; s < program.steps.size(); ++s) {
+    const PlanStep& step = peer.plan.steps[s];
+    const bool kernel = step.kind == StepKind::kKernel;
+    result.run.steps.push_back({program.steps[s].time_us, kernel ? Method::kSimulated : Method::kModelled});
+    if (!kernel) continue;
+    const KernelCode& code = *peer.plan.kernels[static_cast<std::size_t>(step.kernel)].code;
+    CompiledKernel& compiled = result.executable.kernels.emplace_back();
+    compiled.entry = code.entry;
+    std::string& ptx = files[code.module];
+    if (ptx.empty()) ptx = read_file((std::filesystem::path(peer.dump.folder) / code.module).string());
+    compiled.ptx = ptx;
+    compiled.source_sha256 = sha256_hex(ptx);
+    KernelRun& one = result.run.kernels.emplace_back(kernel_run(program.steps[s], device));
+    if (one.method == Method::kSampled) result.run.steps.back().method = Method::kSampled;
+  }
+  for (const KernelPlan& kernel : peer.plan.kernels)
+    result.costs.push_back(kernel_cost(planned_graph(model.graph, peer.plan), device, kernel));
+  result.cost = plan_cost(model.graph, device, peer.plan);
+  result.run.findings = program.findings;
+  result.run.sanitized = run.result.sanitized;
+  result.run.total_us = program.total_us;
+  result.run.outputs = std::move(run.outputs);
+  result.check = std::move(check);
+  return result;
+}
+
+}  // namespace stitchwork

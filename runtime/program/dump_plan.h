@@ -1,0 +1,23 @@
+// A dump as a plan: what a compiler made of a model, in the form in which planners give theirs, so that all
+// that shows, compares and explains plans does so with it (docs/peers.md).
+#pragma once
+
+#include "analysis/plan/plan.h"
+#include "runtime/program/dump.h"
+#include "runtime/program/run_script.h"
+
+namespace stitchwork {
+
+/// Every step of the dump a step of the plan, in its order. Kernels have the compiler's code in place of
+/// groups (KernelCode); their ops are those of the optimised module, with what library calls compute in place
+/// of the calls, linked to the model's (analysis/facts/link.h, FusionPlan::rewritten, PeerPlan::gone). A dump
+/// without such a module is planned on the model itself: its kernels have the ops that its steps name.
+/// Library calls, copies and memsets have modelled times, kernels none before `add_times`.
+/// `given`: Dump::model, `model`: the user's, both canonical (core/passes/passes.h). Throws Error where they
+/// do not compute the same.
+FusionPlan plan_of(const Dump& dump, const Graph& given, const Graph& model);
+
+/// The times and DRAM traffic of a run of the dump's own steps, all of them.
+void add_times(FusionPlan& plan, const Dump& dump, const ScriptResult& result, const Device& device);
+
+}  // namespace stitchwork
