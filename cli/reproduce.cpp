@@ -22,8 +22,8 @@ namespace {
 using nlohmann::ordered_json;
 
 struct ReproduceArguments {
-  std::string paper, db, output, figures, models, pages;
-  std::vector<std::string> only, workloads;
+  std::string paper, db, output, figures, models, dumps, pages;
+  std::vector<std::string> only, workloads, devices;
   bool quick = false;
 };
 
@@ -87,6 +87,8 @@ void run(Cli& cli, const ReproduceArguments& a) {
   options.only = a.only;
   options.workloads = a.workloads;
   options.models = a.models;
+  options.dumps = a.dumps;
+  options.devices = a.devices;
   options.db = a.db.empty() ? default_store_path() : a.db;
   options.progress = [&](std::size_t done, std::size_t of, double left, const std::string& what) {
     const std::string time = left < 0 ? "" : fmt::format(", {:.0f} s left", left);
@@ -178,6 +180,9 @@ void add_reproduce(CLI::App& app, Cli& cli) {
   command->add_option("--only", a->only, "ids of tables, comma-separated")->delimiter(',');
   command->add_option("--workloads", a->workloads, "of its models these alone, comma-separated")
       ->delimiter(',');
+  command->add_option("--devices", a->devices, "of its devices these alone, comma-separated")->delimiter(',');
+  command->add_option("--dumps", a->dumps,
+                      "folder of compilers' dumps (scripts/peers/all) that `today` compares with");
   command->add_option("--models", a->models,
                       "folder of a paper's exported models that are no datasets (without: its tiny ones)");
   command->add_option("--db", a->db, "store (default ${XDG_DATA_HOME:-~/.local/share}/stitchwork/runs.db)");

@@ -1,12 +1,15 @@
 #include "experiments/peer_trial.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <utility>
 
 #include "analysis/judge/cost.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/evaluate/judge.h"
 #include "core/hlo/hlo_text.h"
+#include "experiments/clock.h"
 #include "experiments/launch_json.h"
 #include "runtime/program/dump_plan.h"
 
@@ -82,6 +85,33 @@ TrialSpec spec_of(const Peer& peer, const Device& device) {
   spec.plan = without_times(peer.plan);
   spec.device = device.id;
   return spec;
+}
+
+TrialResult run_dump(const Model& model, const TrialSpec& spec, const TrialProgress& progress) {
+  if (spec.backend != "sim" || !spec.limits.empty())
+    throw Error("dumps of compilers run in the simulator, on a whole device", "use --backend sim");
+  const Stopwatch planning;
+  Peer peer = load_peer(spec.dump, model);
+  const double plan_ms = planning.ms();
+  const Device& target = device(spec.device);
+  std::vector<Literal> inputs = trial_inputs(model, spec);
+  sim::Options options;
+  options.cache = spec.cache;
+  options.sanitize = spec.sanitize;
+  options.sampled = spec.sampled;
+  const double steps = static_cast<double>(std::max<std::size_t>(1, peer.dump.script.steps.size()));
+  const Stopwatch running;
+  PeerRun run = run_peer(peer, inputs, target, options, [&](std::size_t step, const std::string& what) {
+    if (progress) progress(static_cast<double>(step) / steps, what);
+  });
+  const double run_ms = running.ms();
+  std::optional<CheckResult> check;
+  if (spec.check && !run.outputs.empty())
+    check = Judge(model.graph, std::move(inputs), arithmetic_of(peer.dump, target)).check(run.outputs);
+  TrialResult result = trial_of(peer, model, target, std::move(run), std::move(check));
+  result.plan_ms = plan_ms;
+  result.run_ms = run_ms;
+  return result;
 }
 
 TrialResult trial_of(const Peer& peer, const Model& model, const Device& device, PeerRun run,

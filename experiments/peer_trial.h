@@ -46,6 +46,8 @@ void time_peer(Peer& peer, const Model& model, const PeerProgress& progress = {}
 /// A run in the form of a trial's result, for the store and for what shows runs.
 TrialResult trial_of(const Peer& peer, const Model& model, const Device& device, PeerRun run,
                      std::optional<CheckResult> check);
+/// A whole trial of TrialSpec::dump in the simulator: run_trial's, with no plan of ours.
+TrialResult run_dump(const Model& model, const TrialSpec& spec, const TrialProgress& progress);
 /// What stands for its settings: planner, plan, device, seed, cache.
 TrialSpec spec_of(const Peer& peer, const Device& device);
 

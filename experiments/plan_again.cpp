@@ -48,6 +48,7 @@ std::string kernel_title(const KernelPlan& kernel) { return kernel.id + " " + ke
 
 FusionPlan plan_again(const Model& model, const ReportSection& section, const ReportTrial& trial) {
   if (model.graph.source_sha256 != section.model_sha256) throw Error("the model has changed since");
+  if (trial.settings.contains("dump")) throw Error("a compiler's dump ran, no plan of ours");
   const auto planner = trial.settings.find("planner");  // trial.planner is what the experiment calls it
   if (planner == trial.settings.end()) throw Error("the store does not say its planner");
   FusionPlan plan = make_plan(model.graph, device(section.device), planner->second, options_of(trial));

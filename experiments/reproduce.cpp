@@ -14,6 +14,7 @@
 #include "experiments/limits.h"
 #include "experiments/reproduce_best.h"
 #include "experiments/reproduce_figures.h"
+#include "runtime/program/dump.h"
 
 namespace stitchwork {
 namespace {
@@ -110,8 +111,10 @@ class Reproducer {
     found.spec = read_experiment((home_ / file).string());
     if (!options_.models.empty()) take_exports(found.spec);
     if (!options_.workloads.empty()) choose_workloads(found.spec, file != sizes_);
+    if (!options_.devices.empty()) choose_devices(found.spec);
     found.workloads = found.spec.workloads;
     if (options_.quick) found.spec = tiny(std::move(found.spec));
+    if (found.spec.has_peers()) take_dumps(found.spec);
     if (options_.run) {
       store_.reset();  // trials are run by children (open_stores)
       RunnerOptions run;
@@ -139,6 +142,23 @@ class Reproducer {
     spec.workloads = std::move(files);
   }
 
+  /// Where the variants that are peers have their dumps. What is missing there fails as a trial, by name.
+  void take_dumps(ExperimentSpec& spec) {
+    if (!options_.run) return;
+    if (options_.dumps.empty())
+      throw Error(
+          fmt::format("{} compares with compilers' own kernels, and no folder of dumps is given", spec.name),
+          "scripts/peers/all -o DIR makes one; then --dumps DIR (docs/peers.md)");
+    spec.dumps = options_.dumps;
+    const std::vector<Cell> all = cells(spec);
+    if (std::ranges::none_of(all, [&](const Cell& cell) {
+          const std::string dump = trial_of(spec, cell).dump;
+          return !dump.empty() && is_dump(dump);
+        }))
+      throw Error(options_.dumps, 0, 0, "has none of the dumps PEER/DEVICE/WORKLOAD/dump.json",
+                  "scripts/peers/all -o DIR makes them (docs/peers.md)");
+  }
+
   /// Leaves those that were asked for; some of them, where `some`.
   void choose_workloads(ExperimentSpec& spec, bool some) const {
     const std::string known = fmt::format("{}", fmt::join(spec.workloads, ", "));
@@ -151,6 +171,20 @@ class Reproducer {
       throw Error(fmt::format("experiment {} has none of the workloads {}", spec.name,
                               fmt::join(options_.workloads, ", ")),
                   fmt::format("it has: {}", known));
+  }
+
+  /// Leaves the devices that were asked for.
+  void choose_devices(ExperimentSpec& spec) const {
+    std::vector<std::string> chosen;
+    for (const std::string& wanted : options_.devices) {
+      const std::string& id = device(wanted).id;
+      if (std::ranges::find(spec.devices, id) == spec.devices.end())
+        throw Error(fmt::format("experiment {} is not of {}", spec.name, id),
+                    fmt::format("it is of: {}", fmt::join(spec.devices, ", ")));
+      chosen.push_back(id);
+    }
+    std::erase_if(spec.devices,
+                  [&](const std::string& id) { return std::ranges::find(chosen, id) == chosen.end(); });
   }
 
   /// Variants whose times should fall in this order, and do not.

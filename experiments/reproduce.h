@@ -93,9 +93,11 @@ struct ReproduceOptions {
   bool run = true;                     ///< else only what the store has
   std::vector<std::string> only;       ///< ids of tables; empty: all
   std::vector<std::string> workloads;  ///< of the experiments; empty: all
+  std::vector<std::string> devices;    ///< likewise; ids or what device() takes
   std::string db;
   std::function<void(std::size_t, std::size_t, double, const std::string&)> progress;
   std::string models;  ///< folder of a paper's exports that are no datasets; "": its tiny ones
+  std::string dumps;   ///< folder of compilers' dumps, for papers whose variants are peers (spec.h)
 };
 
 /// Papers there are: folders of data_folder("experiments") (core/base/data.h) with a paper.json.

@@ -62,8 +62,16 @@ TrialExecution read_execution(const JsonCursor& c, TrialExecution execution) {
 
 Variant read_variant(const JsonCursor& c, const TrialExecution& execution) {
   c.only({"name", "planner", "set", "override", "limits", "repeats", "tf32", "fast_math", "dependent_launch",
-          "convolutions", "compiler"});
+          "convolutions", "compiler", "peer"});
   Variant variant;
+  if (const auto peer = c.find("peer")) {
+    c.only({"name", "peer"});
+    variant.peer = peer->text();
+    if (variant.peer.empty()) peer->fail("the name of a peer is empty", "xla, inductor: docs/peers.md");
+    variant.name = c.find("name") ? c.at("name").text() : variant.peer;
+    variant.planner = variant.name;
+    return variant;
+  }
   variant.execution = read_execution(c, execution);
   variant.planner = c.at("planner").text();
   variant.name = c.find("name") ? c.at("name").text() : variant.planner;
@@ -143,12 +151,24 @@ std::shared_ptr<const fusionstitching::PerformanceLibrary> read_spec_library(con
   for (const std::string& id : spec.devices)
     if (library.device != id) c.fail(fmt::format("{} is of {}, not of {}", path, library.device, id));
   if (std::none_of(spec.variants.begin(), spec.variants.end(),
-                   [](const Variant& variant) { return planner(variant.planner).takes_library; }))
+                   [](const Variant& v) { return v.peer.empty() && planner(v.planner).takes_library; }))
     c.fail("no variant's planner takes a performance library", "fusionstitching-2018 does");
   return std::make_shared<const fusionstitching::PerformanceLibrary>(std::move(library));
 }
 
+/// The folder of a workload's dump: a file goes by its name without extensions.
+std::string dump_of(const ExperimentSpec& spec, const Variant& variant, const std::string& device,
+                    const std::string& workload) {
+  const std::string file = std::filesystem::path(workload).filename().string();
+  return (std::filesystem::path(spec.dumps) / variant.peer / device / file.substr(0, file.find('.')))
+      .string();
+}
+
 }  // namespace
+
+bool ExperimentSpec::has_peers() const {
+  return std::ranges::any_of(variants, [](const Variant& variant) { return !variant.peer.empty(); });
+}
 
 ExperimentSpec parse_experiment(const std::string& text, const std::string& file) {
   const JsonDocument document(text, file, kSchema, "an experiment", "docs/schema/experiment.schema.json");
@@ -209,6 +229,8 @@ ExperimentSpec parse_experiment(const std::string& text, const std::string& file
   if (spec.sampled && (spec.check || spec.cache == sim::CacheMode::kWarm))
     c.at("mode").fail("a sample has no outputs to check and says nothing of a warm cache",
                       "leave out check and cache, or use mode exact");
+  if (spec.has_peers() && spec.backend != "sim")
+    c.fail("dumps of compilers run in the simulator", "use backend sim");
   if (const auto timeout = c.find("timeout_s")) spec.timeout_s = timeout->number();
   if (!(spec.timeout_s > 0)) c.at("timeout_s").fail("a timeout is positive");
   spec.text = nlohmann::json::parse(text).dump();
@@ -246,7 +268,10 @@ TrialSpec trial_of(const ExperimentSpec& spec, const Cell& cell) {
   trial.planner = variant.planner;
   trial.options.knobs = variant.knobs;
   trial.options.edits = variant.edits;
-  if (planner(variant.planner).takes_library) trial.options.library = spec.library.get();
+  if (!variant.peer.empty())
+    trial.dump = dump_of(spec, variant, spec.devices[cell.device], spec.workloads[cell.workload]);
+  else if (planner(variant.planner).takes_library)
+    trial.options.library = spec.library.get();
   trial.limits = variant.limits;
   trial.device = spec.devices[cell.device];
   trial.seed = spec.seeds[cell.seed];

@@ -20,10 +20,12 @@ struct TrialExecution {
   std::string compiler;  ///< "", "nvrtc" or "clang" (CompileOptions)
 };
 
-/// A column of the experiment's tables: a planner with its knobs.
+/// A column of the experiment's tables: a planner with its knobs, or a compiler's dumps.
 struct Variant {
   std::string name;  ///< as tables call it
   std::string planner;
+  /// In place of a planner: the dumps of this compiler, in ExperimentSpec::dumps (docs/peers.md).
+  std::string peer;
   std::map<std::string, std::string> knobs;
   std::vector<Edit> edits;  ///< overrides; for experiments whose workloads all have the ops they name
   DeviceLimits limits;
@@ -43,6 +45,10 @@ struct ExperimentSpec {
   sim::CacheMode cache = sim::CacheMode::kCold;
   bool check = false;
   double timeout_s = 600;  ///< of a trial
+  /// Folder with PEER/DEVICE/WORKLOAD/dump.json for variants that are peers; no part of the document.
+  std::string dumps;
+
+  bool has_peers() const;
 };
 
 /// Reads a "stitchwork.experiment/1" document. Throws Error with file and place: unknown planners, knobs,

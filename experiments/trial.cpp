@@ -1,7 +1,6 @@
 #include "experiments/trial.h"
 
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -19,8 +18,10 @@
 #include "core/hlo/hlo_text.h"
 #include "core/hlo/npy.h"
 #include "core/passes/moved.h"
+#include "experiments/clock.h"
 #include "experiments/launch_json.h"
 #include "experiments/memory_need.h"
+#include "experiments/peer_trial.h"
 #include "occupancy_model/hardware.h"
 #include "runtime/cuda/profile.h"
 
@@ -32,16 +33,6 @@ using nlohmann::ordered_json;
 constexpr std::string_view kMemoryHint =
     "arrays are kept in this machine's memory: plan, compare and explain take a model of any size, --mode "
     "sampled and a run without --check need less";
-
-class Stopwatch {
- public:
-  double ms() const {
-    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin_).count();
-  }
-
- private:
-  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
-};
 
 std::string input_path(const std::string& folder, const Node& parameter) {
   namespace fs = std::filesystem;
@@ -188,6 +179,7 @@ TrialResult run_trial(const Model& model, const TrialSpec& spec, const TrialProg
         "nothing of a GPU, of races or of a warm cache",
         "leave out --check, --sanitize, --cache warm and --backend cuda, or use --mode exact");
   const auto driver = spec.backend == "cuda" ? cuda::load_driver() : nullptr;  // before the long work
+  if (!spec.dump.empty()) return run_dump(model, spec, progress);
   const Device target = target_of(spec);
   if (!modelled) {
     require_runnable(model.graph);
@@ -358,6 +350,8 @@ ordered_json trial_params(const Model& model, const TrialSpec& spec) {
                       {"options", spec.options.knobs}};
   if (!spec.limits.empty()) params["limits"] = spec.limits;
   if (!spec.options.edits.empty()) params["overrides"] = edits_to_json(spec.options.edits);
+  if (const std::filesystem::path file = std::filesystem::path(spec.dump) / "dump.json"; !spec.dump.empty())
+    params["dump"] = std::filesystem::is_regular_file(file) ? sha256_hex(read_file(file.string())) : "";
   if (spec.plan) params["plan"] = sha256_hex(plan_to_json(model.graph, *spec.plan).dump());
   if (spec.options.tf32) params["tf32"] = true;
   if (spec.options.library != nullptr) params["library"] = spec.options.library->sha256;

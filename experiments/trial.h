@@ -26,6 +26,7 @@ struct TrialSpec {
   std::string planner = "astitch";
   PlanOptions options;
   std::optional<FusionPlan> plan;  ///< run this one instead of planning
+  std::string dump;                ///< "": none; folder of a compiler's dump to run instead (docs/peers.md)
   std::string device = "v100-sxm2";
   DeviceLimits limits;          ///< of it
   std::string backend = "sim";  ///< or "cuda"; or "model": nothing runs, times are the plan's estimates
