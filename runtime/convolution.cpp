@@ -15,7 +15,7 @@ namespace {
 
 using Dims = std::vector<std::int64_t>;
 
-std::int64_t at(const Dims& dims, int d) { return dims[static_cast<std::size_t>(d)]; }
+std::int64_t along(const Dims& dims, int d) { return dims[static_cast<std::size_t>(d)]; }
 
 /// What a dimension of the output does to the three arrays, apart from the patches' place in memory.
 struct OutputDim {
@@ -48,9 +48,9 @@ class Builder {
 
  private:
   OutputDim output_dim(int d) const {
-    OutputDim dim{at(node_.shape.dims, d), at(y_, d), 0, -1};
+    OutputDim dim{along(node_.shape.dims, d), along(y_, d), 0, -1};
     if (d == labels_.output_batch) {
-      dim.input = at(x_, labels_.input_batch);
+      dim.input = along(x_, labels_.input_batch);
     } else {
       const auto found = std::find(labels_.output_spatial.begin(), labels_.output_spatial.end(), d);
       dim.spatial = static_cast<int>(found - labels_.output_spatial.begin());
@@ -67,7 +67,8 @@ class Builder {
     Dims order(taps_.begin(), taps_.end());
     order.insert(first ? order.begin() : order.end(), labels_.kernel_output_feature);
     for (const std::int64_t d : order)
-      made_.weights.axes.push_back({at(kernel_.dims, static_cast<int>(d)), at(w_, static_cast<int>(d))});
+      made_.weights.axes.push_back(
+          {along(kernel_.dims, static_cast<int>(d)), along(w_, static_cast<int>(d))});
     Dims extents;
     for (const auto& axis : made_.weights.axes) extents.push_back(axis.extent);
     const Dims strides = strides_of(extents);
@@ -76,7 +77,7 @@ class Builder {
   }
 
   std::int64_t groups() const { return feature_groups_ * batch_groups_; }  // at most one of them is not 1
-  std::int64_t features() const { return at(node_.shape.dims, labels_.output_feature) / groups(); }
+  std::int64_t features() const { return along(node_.shape.dims, labels_.output_feature) / groups(); }
 
   /// Appends an axis to the patches; its place among them.
   std::size_t add(std::int64_t extent, std::int64_t stride) {
@@ -85,8 +86,9 @@ class Builder {
   }
   void add_group() {
     const std::int64_t stride =
-        feature_groups_ > 1 ? at(kernel_.dims, labels_.kernel_input_feature) * at(x_, labels_.input_feature)
-                            : at(node_.shape.dims, labels_.output_batch) * at(x_, labels_.input_batch);
+        feature_groups_ > 1
+            ? along(kernel_.dims, labels_.kernel_input_feature) * along(x_, labels_.input_feature)
+            : along(node_.shape.dims, labels_.output_batch) * along(x_, labels_.input_batch);
     group_ = add(groups(), groups() > 1 ? stride : 0);
   }
   void add_positions(const std::vector<OutputDim>& dims) {
@@ -99,7 +101,7 @@ class Builder {
   void add_taps() {
     for (const int d : taps_) {
       const bool feature = d == labels_.kernel_input_feature;
-      const std::size_t axis = add(at(kernel_.dims, d), feature ? at(x_, labels_.input_feature) : 0);
+      const std::size_t axis = add(along(kernel_.dims, d), feature ? along(x_, labels_.input_feature) : 0);
       taps_at_.push_back(axis);
       if (feature) continue;
       const auto found = std::find(labels_.kernel_spatial.begin(), labels_.kernel_spatial.end(), d);
@@ -119,8 +121,8 @@ class Builder {
       window.dilation = w.reversed ? -w.window_dilation : w.window_dilation;
       window.origin = -w.pad_low + (w.reversed ? (w.size - 1) * w.window_dilation : 0);
       window.holes = w.base_dilation;
-      window.extent = at(input_.dims, labels_.input_spatial[s]);
-      window.stride = at(x_, labels_.input_spatial[s]);
+      window.extent = along(input_.dims, labels_.input_spatial[s]);
+      window.stride = along(x_, labels_.input_spatial[s]);
       if (w.size == 1 && w.pad_low == 0 && w.pad_high <= 0 && w.base_dilation == 1)
         made_.patches.axes[position_[s]].stride = w.stride * window.stride;
       else
@@ -145,14 +147,14 @@ class Builder {
     const Dims p = patch_strides();
     std::vector<OutputDim> dims = before_;
     dims.insert(dims.end(), after_.begin(), after_.end());
-    const std::int64_t c = at(y_, labels_.output_feature);
+    const std::int64_t c = along(y_, labels_.output_feature);
     Product product;
     product.batch.push_back({groups(), p[group_], feature_stride_ * features(), c * features()});
     for (std::size_t d = 0; d < dims.size(); ++d)
       product.rows.push_back({dims[d].extent, p[places_[d]], 0, dims[d].c});
     product.cols.push_back({features(), 0, feature_stride_, c});
     for (std::size_t t = 0; t < taps_.size(); ++t)
-      product.contracted.push_back({at(kernel_.dims, taps_[t]), p[taps_at_[t]], tap_stride_[t], 0});
+      product.contracted.push_back({along(kernel_.dims, taps_[t]), p[taps_at_[t]], tap_stride_[t], 0});
     made_.patches_first = true;
     return finished(std::move(product));
   }
@@ -165,7 +167,7 @@ class Builder {
     add_positions(after_);
     add_windows();
     const Dims p = patch_strides();
-    const std::int64_t c = at(y_, labels_.output_feature);
+    const std::int64_t c = along(y_, labels_.output_feature);
     Product product;
     product.batch.push_back({groups(), feature_stride_ * features(), p[group_], c * features()});
     for (std::size_t d = 0; d < before_.size(); ++d)
@@ -174,7 +176,7 @@ class Builder {
     for (std::size_t d = 0; d < after_.size(); ++d)
       product.cols.push_back({after_[d].extent, 0, p[places_[before_.size() + d]], after_[d].c});
     for (std::size_t t = 0; t < taps_.size(); ++t)
-      product.contracted.push_back({at(kernel_.dims, taps_[t]), tap_stride_[t], p[taps_at_[t]], 0});
+      product.contracted.push_back({along(kernel_.dims, taps_[t]), tap_stride_[t], p[taps_at_[t]], 0});
     made_.patches_first = false;
     return finished(std::move(product));
   }

@@ -29,16 +29,6 @@ int next_number(std::string_view& text) {
   return value;
 }
 
-std::vector<std::string_view> lines_of(std::string_view text) {
-  std::vector<std::string_view> lines;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    lines.push_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return lines;
-}
-
 /// The number `.file` gives the kernel's own text: compilers put a folder in front of its name.
 int kernel_file(const std::vector<std::string_view>& lines) {
   const std::string ending = fmt::format("{}\"", kKernelFile);
@@ -60,6 +50,16 @@ bool is_instruction(std::string_view line) {
 }
 
 }  // namespace
+
+std::vector<std::string_view> lines_of(std::string_view text) {
+  std::vector<std::string_view> lines;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    lines.push_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return lines;
+}
 
 std::string with_lines(std::string_view cuda, bool fast_math) {
   // PTX as old as clang writes it does not tell where a function was inlined. One without lines of its own

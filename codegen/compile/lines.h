@@ -13,6 +13,9 @@
 
 namespace stitchwork {
 
+/// Without their ends.
+std::vector<std::string_view> lines_of(std::string_view text);
+
 /// The prelude (cuda_prelude) and `cuda`, whose lines count from its own beginning.
 std::string with_lines(std::string_view cuda, bool fast_math = false);
 /// Whether the compilers are to write line information.

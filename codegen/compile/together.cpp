@@ -4,6 +4,7 @@
 #include <array>
 #include <cctype>
 
+#include "codegen/compile/lines.h"
 #include "core/base/error.h"
 #include "core/base/format.h"
 
@@ -11,17 +12,6 @@ namespace stitchwork {
 namespace {
 
 std::string name_of(std::size_t kernel) { return fmt::format("sw_entry_{}", kernel); }
-
-/// Lines of a text, without their ends.
-std::vector<std::string_view> lines_of(std::string_view text) {
-  std::vector<std::string_view> lines;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    lines.push_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return lines;
-}
 
 bool is_of_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
