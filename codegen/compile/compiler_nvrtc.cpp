@@ -137,7 +137,8 @@ Code nvrtc_compile(const PtxCompiler& compiler, const std::string& source, int a
   static std::atomic<bool> knows_minimal = true;
   if (knows_minimal) options.push_back("--minimal");
   status = n.compile(program, static_cast<int>(options.size()), options.data());
-  constexpr int kInvalidOption = 5;  // NVRTC_ERROR_INVALID_OPTION, nvrtc.h
+  // NVRTC_ERROR_INVALID_OPTION of nvrtc.h.
+  constexpr int kInvalidOption = 5;
   if (status == kInvalidOption && knows_minimal) {
     knows_minimal = false;
     n.destroy(&program);
