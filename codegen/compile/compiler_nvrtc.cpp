@@ -133,11 +133,11 @@ Code nvrtc_compile(const PtxCompiler& compiler, const std::string& source, int a
   if (tells_lines(source)) options.push_back("-lineinfo");
   if (has_fast_math(source)) options.push_back("--use_fast_math");
   // Without the declarations of textures and of the run-time library, which kernels here do not use: the same
-  // PTX in three quarters of the time. NVRTC has it since CUDA 12; an older one refuses it.
+  // PTX in three quarters of the time. An NVRTC that does not know the option refuses it.
   static std::atomic<bool> knows_minimal = true;
   if (knows_minimal) options.push_back("--minimal");
   status = n.compile(program, static_cast<int>(options.size()), options.data());
-  // NVRTC_ERROR_INVALID_OPTION of nvrtc.h.
+  // No quantity: the name NVRTC_ERROR_INVALID_OPTION of its header.
   constexpr int kInvalidOption = 5;
   if (status == kInvalidOption && knows_minimal) {
     knows_minimal = false;
