@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <set>
 
 #include "codegen/compile/lines.h"
 #include "core/base/error.h"
@@ -55,6 +56,18 @@ bool has_name(std::string_view text, std::string_view name) {
     if (!is_of_name(before) && before != '.' && !is_of_name(behind)) return true;
   }
   return false;
+}
+
+/// The words of declarations that may be names.
+void add_names(std::string_view text, std::set<std::string_view>& names) {
+  while (!text.empty()) {
+    const auto begin = std::ranges::find_if(text, is_of_name);
+    text.remove_prefix(static_cast<std::size_t>(begin - text.begin()));
+    const auto end = std::ranges::find_if_not(text, is_of_name);
+    const std::string_view word = text.substr(0, static_cast<std::size_t>(end - text.begin()));
+    if (!word.empty() && std::isdigit(static_cast<unsigned char>(word.front())) == 0) names.insert(word);
+    text.remove_prefix(word.size());
+  }
 }
 
 /// The name in shared memory that generated kernels declare, as they would alone; "" where the part uses
@@ -113,6 +126,7 @@ std::vector<std::optional<std::string>> separated(std::string_view ptx,
       return result;
     head += fmt::format("{}\n", line);
   }
+  std::set<std::string_view> foreign;  // names of the module's own: tables of the sine's, functions
   while (at != std::string_view::npos) {
     const std::size_t next = ptx.find(kBegin, at + kBegin.size());
     std::string_view part = ptx.substr(at, next == std::string_view::npos ? next : next - at);
@@ -122,10 +136,13 @@ std::vector<std::optional<std::string>> separated(std::string_view ptx,
     if (found == names.end()) return result;
     const auto kernel = static_cast<std::size_t>(found - names.begin());
     part.remove_prefix(part.find('\n') + 1);
-    // What stands in front of the first entry is declared for all of them.
+    // What stands in front of an entry is declared for all of them.
     while (part.starts_with(kShared) || part.starts_with('\n')) part.remove_prefix(part.find('\n') + 1);
     while (part.ends_with('\n')) part.remove_suffix(1);
-    if (!is_one_entry(part, name)) continue;
+    if (!is_one_entry(part, name)) {
+      add_names(part.substr(0, part.find(".visible .entry ")), foreign);
+      continue;
+    }
     const auto shared = shared_declaration(part, sources[kernel]);
     if (!shared) continue;
     // Labels count the program's entries: $L__BB3_1 is the first of entry 3.
@@ -133,6 +150,9 @@ std::vector<std::optional<std::string>> separated(std::string_view ptx,
     if (text.find("sw_entry_") != std::string::npos) continue;
     result[kernel] = fmt::format("{}{}{}\n{}\n{}\n\n", head, kBegin, entry, *shared, text);
   }
+  for (std::optional<std::string>& text : result)
+    if (text && std::ranges::any_of(foreign, [&](std::string_view name) { return has_name(*text, name); }))
+      text.reset();
   return result;
 }
 

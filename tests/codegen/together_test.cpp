@@ -80,6 +80,21 @@ TEST(Together, WhatOneAloneWouldDeclareIsLeftToIt) {
   EXPECT_FALSE(made.at(2));
 }
 
+TEST(Together, TablesOfTheModuleAreDeclaredInEach) {
+  const auto nvrtc = find_nvrtc();
+  if (!nvrtc) GTEST_SKIP() << "NVRTC is not installed";
+  // NVRTC's sine of large numbers reads a table, which it writes in front of the first entry alone.
+  const std::vector<std::string> sources{"extern \"C\" __global__ void k(float* p) { *p = sinf(*p); }",
+                                         "extern \"C\" __global__ void k(float* p) { *p = cosf(*p) + 1; }",
+                                         "extern \"C\" __global__ void k(float* p) { *p = 2; }"};
+  const auto made = compile_together(*nvrtc, views(sources), "k", 80);
+  for (std::size_t i = 0; i < sources.size(); ++i)
+    if (made.at(i)) {
+      EXPECT_EQ(*made[i], compile_ptx(*nvrtc, sources[i], 80)) << i;
+    }
+  EXPECT_TRUE(made.at(2));
+}
+
 TEST(Together, OneThatDoesNotCompileIsNamedByItself) {
   const auto nvrtc = find_nvrtc();
   if (!nvrtc) GTEST_SKIP() << "NVRTC is not installed";
@@ -116,6 +131,11 @@ TEST(Together, PartsOfTheText) {
                 sources, "k")
           .at(1));
   EXPECT_FALSE(separated(head + ".global .u32 x;\n\t// .globl\tsw_entry_1\n" + second, sources, "k").at(1));
+  EXPECT_FALSE(separated(head + "\t// .globl\tsw_entry_0\n.global .b8 table[2] = {1, 2};\n\n" + first +
+                             "\t// .globl\tsw_entry_1\n.visible .entry sw_entry_1(\n)\n{\n\tmov.u64 %rd1, "
+                             "table;\n}\n",
+                         sources, "k")
+                   .at(1));
   EXPECT_FALSE(separated(head + "\t// .globl\tsw_entry_1\n.visible .entry sw_entry_1(\n)\n{\n\tmov.u32 %r1, "
                                 "shared;\n}\n",
                          sources, "k")
