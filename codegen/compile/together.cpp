@@ -140,7 +140,8 @@ std::vector<std::optional<std::string>> separated(std::string_view ptx,
     while (part.starts_with(kShared) || part.starts_with('\n')) part.remove_prefix(part.find('\n') + 1);
     while (part.ends_with('\n')) part.remove_suffix(1);
     if (!is_one_entry(part, name)) {
-      add_names(part.substr(0, part.find(".visible .entry ")), foreign);
+      for (const std::string_view line : lines_of(part))
+        if (line.starts_with('.') && !line.starts_with(".visible .entry ")) add_names(line, foreign);
       continue;
     }
     const auto shared = shared_declaration(part, sources[kernel]);
