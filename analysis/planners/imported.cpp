@@ -55,7 +55,8 @@ class Importer {
     const std::map<int, std::vector<NodeId>> parts = between_calls(fusion);
     std::vector<NodeId> roots;
     for (const NodeId root : fusion.roots) insert_sorted(roots, buffer_of(computation_, root));
-    for (const auto& [depth, ops] : parts) {
+    for (const auto& part : parts) {
+      const std::vector<NodeId>& ops = part.second;
       std::vector<NodeId> wanted;
       for (const NodeId op : ops) {
         const bool read_by_call =
