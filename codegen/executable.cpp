@@ -41,13 +41,19 @@ class Compilation {
 
   /// All jobs, over the host's cores.
   void run(std::vector<Job>& jobs) const {
-    parallel_for(jobs.size(), [&](std::size_t j) { read(jobs[j]); });
+    parallel_for(jobs.size(), [&](std::size_t j) {
+      read(jobs[j]);
+      if (jobs[j].from_cache) finish(jobs[j]);
+    });
     std::vector<Job*> missing;
     for (Job& job : jobs)
       if (!job.from_cache) missing.push_back(&job);
     const std::vector<std::vector<Job*>> programs = parted(missing);
-    parallel_for(programs.size(), [&](std::size_t p) { make(programs[p]); });
-    parallel_for(jobs.size(), [&](std::size_t j) { finish(jobs[j]); });
+    // Into the cache with each program: who interrupts a long compilation keeps what is done.
+    parallel_for(programs.size(), [&](std::size_t p) {
+      make(programs[p]);
+      for (Job* job : programs[p]) finish(*job);
+    });
   }
 
  private:

@@ -133,7 +133,7 @@ std::vector<std::optional<std::string>> separated(std::string_view ptx,
     at = next;
     const std::string_view name = part.substr(kBegin.size(), part.find('\n') - kBegin.size());
     const auto found = std::ranges::find(names, name);
-    if (found == names.end()) return result;
+    if (found == names.end()) return std::vector<std::optional<std::string>>(sources.size());
     const auto kernel = static_cast<std::size_t>(found - names.begin());
     part.remove_prefix(part.find('\n') + 1);
     // What stands in front of an entry is declared for all of them.

@@ -130,6 +130,12 @@ TEST(Together, PartsOfTheText) {
       separated(head + "\t// .globl\tsw_entry_1\n.visible .entry sw_entry_1(\n)\n{\n\tcall sw_entry_0;\n}\n",
                 sources, "k")
           .at(1));
+  // A function of the module under a name of its own: nothing before it may be taken either.
+  EXPECT_FALSE(separated(head +
+                             "\t// .globl\tsw_entry_1\n.visible .entry sw_entry_1(\n)\n{\n\tcall f;\n}\n\t// "
+                             ".globl\tf\n.visible .func f()\n{\n}\n",
+                         sources, "k")
+                   .at(1));
   EXPECT_FALSE(separated(head + ".global .u32 x;\n\t// .globl\tsw_entry_1\n" + second, sources, "k").at(1));
   EXPECT_FALSE(separated(head + "\t// .globl\tsw_entry_0\n.global .b8 table[2] = {1, 2};\n\n" + first +
                              "\t// .globl\tsw_entry_1\n.visible .entry sw_entry_1(\n)\n{\n\tmov.u64 %rd1, "
