@@ -85,6 +85,7 @@ class Reproducer {
     result_.device = root.at("device").text();
     result_.quick = options_.quick;
     result_.exports = exports && options_.quick ? exports->text() : "";
+    result_.command = command(paper);
     rows_ = root.at("rows");
     if (const auto sizes = root.find("sizes"); sizes && !options_.quick) sizes_ = sizes->text();
     std::vector<std::string> ids;
@@ -140,6 +141,19 @@ class Reproducer {
       throw Error(options_.models, 0, 0, "has none of the exports of the paper's models",
                   fmt::format("datasets/export/export.py --out writes them: {}", fmt::join(exports_, ", ")));
     spec.workloads = std::move(files);
+  }
+
+  /// With folders and choices as they were given, in words of the shell.
+  std::string command(const std::string& paper) const {
+    std::string text = "stitchwork reproduce " + paper + (options_.quick ? " --quick" : "");
+    const auto add = [&](const char* option, const std::string& value) {
+      if (!value.empty()) text += fmt::format(" {} {}", option, shell_word(value));
+    };
+    add("--models", options_.models);
+    add("--dumps", options_.dumps);
+    add("--workloads", fmt::format("{}", fmt::join(options_.workloads, ",")));
+    add("--devices", fmt::format("{}", fmt::join(options_.devices, ",")));
+    return text;
   }
 
   /// Where the variants that are peers have their dumps. What is missing there fails as a trial, by name.
@@ -447,6 +461,12 @@ bool only_quick(const std::string& paper, const std::string& db) {
   return quick && !whole;
 }
 
+bool Reproduction::compared() const {
+  return std::ranges::any_of(tables, [](const ReproducedTable& table) {
+    return std::ranges::any_of(table.values, [](const ReproducedValue& v) { return v.paper.has_value(); });
+  });
+}
+
 std::string heading(const Reproduction& r) {
   std::string versions;
   for (const std::string& version : r.versions)
@@ -456,14 +476,11 @@ std::string heading(const Reproduction& r) {
                       version.empty() ? "a program from before results had a version" : "version " + version,
                       results_version());
   std::vector<std::string> devices;
-  bool compared = false;
-  for (const ReproducedTable& table : r.tables) {
+  for (const ReproducedTable& table : r.tables)
     if (std::ranges::find(devices, table.device) == devices.end()) devices.push_back(table.device);
-    for (const ReproducedValue& v : table.values) compared = compared || v.paper;
-  }
   if (devices.empty()) devices.push_back(r.device);
   std::string compares;
-  if (compared)
+  if (r.compared())
     compares = r.quick
                    ? "The paper's figures are of whole models: with tiny ones only directions compare."
                    : "* differs by more than a quarter (of what is saved: what is left): what explains it "

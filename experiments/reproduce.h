@@ -86,6 +86,10 @@ struct Reproduction {
   std::vector<std::string> experiments;   ///< of the store, that the tables are of
   std::vector<ReproducedPage> pages;      ///< that the report leads to
   std::string exports;  ///< where the tiny models stand for exports that nobody gave: how to make these
+  std::string command;  ///< that asks for the same again: `stitchwork reproduce PAPER`, with what was chosen
+
+  /// Whether the paper gives numbers that ours stand beside.
+  bool compared() const;
 };
 
 struct ReproduceOptions {

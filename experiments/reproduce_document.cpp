@@ -49,21 +49,13 @@ void add_table(Document& document, const Reproduction& r, const ReproducedTable&
     for (const std::string& reason : reasons(table)) document.add(Kind::kItem, "* " + reason);
   for (const std::string& exception : table.exceptions)
     document.add(Kind::kItem, "Out of the paper's order: " + exception);
-  document.add(Kind::kCode, fmt::format("stitchwork reproduce {}{} --only {}", r.paper,
-                                        r.quick ? " --quick" : "", table.artifact));
+  document.add(Kind::kCode, fmt::format("{} --only {}", r.command, table.artifact));
   if (DocumentTable rerun = rerun_table(table); !rerun.rows.empty())
     document.add(std::move(rerun), "Each number by itself");
 }
 
-}  // namespace
-
-Document reproduction_document(const Reproduction& r) {
-  Document document;
-  document.title = fmt::format("{}: the paper's tables and figures, and ours{}", r.paper,
-                               r.quick ? " (tiny variants)" : "");
-  document.add(Kind::kTitle, document.title);
-  document.add(Kind::kParagraph, heading(r));
-  document.add(Kind::kParagraph, kReproduceMethods);
+/// How many numbers there are, and how many of them are near the paper's.
+std::string counts(const Reproduction& r) {
   std::size_t values = 0, compared = 0, far = 0, open = 0;
   for (const ReproducedTable& table : r.tables)
     for (const ReproducedValue& v : table.values) {
@@ -72,15 +64,27 @@ Document reproduction_document(const Reproduction& r) {
       far += v.far() ? 1 : 0;
       open += v.far() && !v.explained ? 1 : 0;
     }
-  document.add(
-      Kind::kParagraph,
-      fmt::format(
-          "{} tables and figures with {} numbers of ours; the paper gives {} of them{}.", r.tables.size(),
-          values, compared,
-          r.quick ? ""
-                  : fmt::format(", from which {} of ours differ by more than a quarter; of {} of these the "
-                                "difference is not explained",
-                                far, open)));
+  std::string text = fmt::format("{} tables and figures with {} numbers of ours", r.tables.size(), values);
+  if (!r.compared()) return text + ".";
+  text += fmt::format("; the paper gives {} of them", compared);
+  if (!r.quick)
+    text += fmt::format(
+        ", from which {} of ours differ by more than a quarter; of {} of these the difference is not "
+        "explained",
+        far, open);
+  return text + ".";
+}
+
+}  // namespace
+
+Document reproduction_document(const Reproduction& r) {
+  Document document;
+  document.title = r.compared() ? r.paper + ": the paper's tables and figures, and ours" : r.title;
+  if (r.quick) document.title += " (tiny variants)";
+  document.add(Kind::kTitle, document.title);
+  document.add(Kind::kParagraph, heading(r));
+  document.add(Kind::kParagraph, kReproduceMethods);
+  document.add(Kind::kParagraph, counts(r));
   for (const std::string& failure : r.failures) document.add(Kind::kItem, "Failed: " + failure);
   for (const ReproducedTable& table : r.tables) add_table(document, r, table);
   if (!r.pages.empty()) {
@@ -93,8 +97,7 @@ Document reproduction_document(const Reproduction& r) {
   document.add(Kind::kHeading, "Environment");
   for (const std::string& environment : r.environments) document.add(Kind::kItem, environment);
   document.add(Kind::kHeading, "All of it again");
-  document.add(Kind::kCode, fmt::format("stitchwork reproduce {}{} --db FILE.db -o REPORT.html", r.paper,
-                                        r.quick ? " --quick" : ""));
+  document.add(Kind::kCode, r.command + " --db FILE.db -o REPORT.html");
   return document;
 }
 

@@ -15,5 +15,7 @@ std::string percent(double share);
 std::string counted(long long count, const char* one);
 /// Text of a file as a part of a message: control characters, which would break its line, become '?'.
 std::string printable(std::string text);
+/// As one word of a POSIX shell: "a b" -> "'a b'"; what needs no quotes stays.
+std::string shell_word(const std::string& text);
 
 }  // namespace stitchwork
