@@ -86,9 +86,16 @@ class Lowering {
   void lower_async_arrive(const Opcode& op);
   bool lower_mbarrier(const Opcode& op);
   bool lower_bulk(const Opcode& op);
+  bool lower_tensor_copy(const Opcode& op);
+  std::uint32_t tensor_map_address(const Operand& map);
+  bool lower_wgmma(const Opcode& op);
+  void lower_wgmma_product(const Opcode& op);
   void require_sm(int sm, std::string_view what);
   bool lower_matrix(const Opcode& op);
   void lower_mma(const Opcode& op);
+  void lower_sparse_mma(const Opcode& op);
+  std::vector<std::uint32_t> matrix_registers(std::size_t operand, int count, bool is_double, bool is_float,
+                                              bool defines);
   void lower_wmma_access(const Opcode& op);
   bool lower_warp(const Opcode& op);
   std::string_view space_of(const Opcode& op, const Operand& address) const;
