@@ -62,6 +62,13 @@ constexpr std::string_view kPatterns[] = {
     "ret{,.uni}",
     "setmaxnreg.{inc,dec}.sync.aligned.u32",
     "shfl{,.sync}.{up,down,bfly,idx}.b32",
+    "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.{cta,cluster,gpu,sys}.sync."
+    "aligned",
+    "tensormap.replace.tile.global_address{,.global,.shared::cta}.b1024.b64",
+    "tensormap.replace.tile.global_stride{,.global,.shared::cta}.b1024.b64",
+    "tensormap.replace.tile.{rank,box_dim,global_dim,element_stride,elemtype,interleave_layout,swizzle_mode,"
+    "fill_"
+    "mode}{,.global,.shared::cta}.b1024.b32",
     "trap",
     "vote{,.sync}.{all,any,uni}.pred",
     "vote{,.sync}.ballot.b32",
@@ -165,6 +172,18 @@ int find_row_in_any_order(std::string_view opcode) {
   }();
   const auto at = kRows.find(without_order(opcode));
   return at == kRows.end() ? -1 : at->second;
+}
+
+std::string_view listed_form(std::string_view opcode) {
+  if (is_listed_form(opcode)) return opcode;
+  static const auto kForms = [] {
+    std::unordered_map<std::string, std::string_view> forms;
+    for (const std::string& form : all_forms()) forms.emplace(without_order(form), form);
+    return forms;
+  }();
+  const std::string key = without_order(opcode);  // "" where a modifier is there twice
+  const auto at = kForms.find(key);
+  return key.empty() || at == kForms.end() ? std::string_view{} : at->second;
 }
 
 std::string unknown_modifier(std::string_view opcode) {

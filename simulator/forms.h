@@ -8,6 +8,8 @@
 namespace stitchwork::ptx {
 
 bool is_listed_form(std::string_view opcode);
+/// The listed form that has the same modifiers in whatever order; "" if there is none.
+std::string_view listed_form(std::string_view opcode);
 /// Whether all forms of such an instruction are listed.
 bool has_listed_forms(std::string_view base);
 std::span<const std::string_view> listed_patterns();

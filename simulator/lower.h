@@ -22,6 +22,9 @@ struct Opcode {
 /// The registers that hold an operand of a signature letter.
 RegisterClass class_of_letter(char letter);
 
+/// Those of mma, mma.sp and wmma.mma, optional modifiers in braces.
+std::vector<std::string> matrix_forms();
+
 class Lowering {
  public:
   Lowering(const File& file, const Function& function);
@@ -87,6 +90,7 @@ class Lowering {
   bool lower_mbarrier(const Opcode& op);
   bool lower_bulk(const Opcode& op);
   bool lower_tensor_copy(const Opcode& op);
+  bool lower_tensor_map(const Opcode& op);
   std::uint32_t tensor_map_address(const Operand& map);
   bool lower_wgmma(const Opcode& op);
   void lower_wgmma_product(const Opcode& op);

@@ -234,6 +234,7 @@ std::vector<std::string> supported_instructions() {
   for (const char* pattern : {"mapa{,.shared::cluster}.{u32,u64}", "getctarank{,.shared::cluster}.{u32,u64}",
                               "cp.async.mbarrier.arrive{,.noinc}{,.shared,.shared::cta}.b64"})
     for (std::string& form : sim::expand_spelling(pattern)) forms.push_back(std::move(form));
+  for (std::string& form : matrix_forms()) forms.push_back(std::move(form));
   // Forms built from several rows or with many optional modifiers.
   for (const char* form :
        {"setp.CMP{.ftz}{.and,.or,.xor}.TYPE p|q",

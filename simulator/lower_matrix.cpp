@@ -1,4 +1,5 @@
 // Tensor-core instructions: mma.sync, ldmatrix, stmatrix, movmatrix.
+#include <array>
 #include <charconv>
 #include <optional>
 
@@ -18,13 +19,14 @@ constexpr int kFloat8Sm = 89;
 /// Devices that multiply sparse ones (PTX ISA, mma.sp).
 constexpr int kSparseSm = 80;
 
+constexpr std::pair<std::string_view, MatrixElement> kMatrixTypes[] = {
+    {"f16", MatrixElement::kF16},   {"bf16", MatrixElement::kBF16}, {"tf32", MatrixElement::kTF32},
+    {"f32", MatrixElement::kF32},   {"f64", MatrixElement::kF64},   {"s8", MatrixElement::kS8},
+    {"u8", MatrixElement::kU8},     {"s32", MatrixElement::kS32},   {"e4m3", MatrixElement::kE4M3},
+    {"e5m2", MatrixElement::kE5M2}, {"s4", MatrixElement::kS4},     {"u4", MatrixElement::kU4}};
+
 std::optional<MatrixElement> element_of(std::string_view type) {
-  static constexpr std::pair<std::string_view, MatrixElement> kTypes[] = {
-      {"f16", MatrixElement::kF16},   {"bf16", MatrixElement::kBF16}, {"tf32", MatrixElement::kTF32},
-      {"f32", MatrixElement::kF32},   {"f64", MatrixElement::kF64},   {"s8", MatrixElement::kS8},
-      {"u8", MatrixElement::kU8},     {"s32", MatrixElement::kS32},   {"e4m3", MatrixElement::kE4M3},
-      {"e5m2", MatrixElement::kE5M2}, {"s4", MatrixElement::kS4},     {"u4", MatrixElement::kU4}};
-  for (const auto& [name, e] : kTypes)
+  for (const auto& [name, e] : kMatrixTypes)
     if (name == type) return e;
   return std::nullopt;
 }
@@ -262,6 +264,33 @@ void Lowering::lower_sparse_mma(const Opcode& op) {
   IrInst& i = emit_wide("@mma.sp", all, defined, false);
   i.imm = shape.bits();
   i.flags = static_cast<std::uint8_t>(selector.bits);
+}
+
+std::vector<std::string> matrix_forms() {
+  std::vector<std::string> forms;
+  const auto add = [&](const std::string& begin, const char* layout, const MatrixShape& shape,
+                       auto supported) {
+    for (const auto& [a, a_type] : kMatrixTypes)
+      for (const auto& [b, b_type] : kMatrixTypes)
+        for (const auto& [c, c_type] : kMatrixTypes)
+          for (const auto& [d, d_type] : kMatrixTypes) {
+            if (!supported(shape, a_type, b_type, c_type, d_type, false)) continue;
+            forms.push_back(fmt::format(
+                "{}.sync.aligned.{}{}.{}.{}.{}.{}", begin, layout,
+                supported(shape, a_type, b_type, c_type, d_type, true) ? "{.satfinite}" : "", d, a, b, c));
+          }
+  };
+  for (const int m : {8, 16})
+    for (const int k : {4, 8, 16, 32, 64, 128}) {
+      const MatrixShape shape{.m = m, .n = 8, .k = k};
+      const std::string layout = fmt::format("m{}n8k{}.row.col", m, k);
+      add("mma", layout.c_str(), shape, sim::mma_supported);
+      add("mma.sp{::ordered_metadata}", layout.c_str(), shape, sim::sparse_supported);
+    }
+  for (const auto& [m, n, k] : {std::array{16, 16, 16}, {32, 8, 16}, {8, 32, 16}, {16, 16, 8}, {8, 8, 4}})
+    add("wmma.mma", fmt::format("{{row,col}}.{{row,col}}.m{}n{}k{}", m, n, k).c_str(),
+        {.m = m, .n = n, .k = k}, sim::wmma_supported);
+  return forms;
 }
 
 }  // namespace stitchwork::ptx

@@ -5,6 +5,7 @@
 #include "simulator/forms.h"
 #include "simulator/lower.h"
 #include "simulator/tensor_copy.h"
+#include "simulator/tensor_map.h"
 
 namespace stitchwork::ptx {
 namespace {
@@ -56,8 +57,10 @@ bool Lowering::lower_tensor_copy(const Opcode& op) {
   int rank = 0;
   for (const std::string_view m : op.modifiers)
     if (m.size() == 2 && m[1] == 'd') rank = m[0] - '0';
-  if (static_cast<int>(map.elements.size()) != rank)
-    fail(fmt::format("{} takes {} coordinates, {} given", s.opcode, rank, map.elements.size()));
+  const bool in_braces = map.elements.size() == 1 && map.elements[0].kind == Operand::Kind::kVector;
+  const std::vector<Operand>& coordinates = in_braces ? map.elements[0].elements : map.elements;
+  if (static_cast<int>(coordinates.size()) != rank)
+    fail(fmt::format("{} takes {} coordinates, {} given", s.opcode, rank, coordinates.size()));
   if (hint) source(s.operands.back(), 'd');
   std::vector<std::uint32_t> order;
   std::uint16_t narrow = 0;
@@ -68,7 +71,7 @@ bool Lowering::lower_tensor_copy(const Opcode& op) {
   if (!prefetch) add_shared(s.operands[load ? 0 : 1], sim::kBulkNarrowShared);
   order.push_back(tensor_map_address(map));
   if (load) add_shared(s.operands[2], sim::kBulkNarrowMbarrier);
-  for (const Operand& coordinate : map.elements) order.push_back(source(coordinate, 'r'));
+  for (const Operand& coordinate : coordinates) order.push_back(source(coordinate, 'r'));
   if (multicast) order.push_back(source(s.operands[3], 'h'));
   IrInst& i = emit_wide(load       ? "@tensor.load"
                         : prefetch ? "@tensor.prefetch"
@@ -83,6 +86,54 @@ bool Lowering::lower_tensor_copy(const Opcode& op) {
   i.imm = 1 + (operation - std::begin(sim::kTensorReductions));
   i.aux |= sim::kStrong;
   program_.has_global_atomics = true;  // blocks run in order
+  return true;
+}
+
+/// tensormap.replace.tile.FIELD{.global,.shared::cta}.b1024.TYPE [map]{, ord}, value; tensormap.cp_fenceproxy
+bool Lowering::lower_tensor_map(const Opcode& op) {
+  const Statement& s = fn_.body[static_cast<std::size_t>(current_)];
+  if (op.base != "tensormap") return false;
+  require_sm(kTensorSm, "tensor maps that kernels write");
+  const auto is_address = [&](std::size_t k) {
+    return s.operands[k].kind == Operand::Kind::kAddress && s.operands[k].elements.empty();
+  };
+  if (op.modifiers[0] == "cp_fenceproxy") {
+    if (s.operands.size() != 3 || !is_address(0) || !is_address(1) ||
+        s.operands[2].kind != Operand::Kind::kInteger || s.operands[2].bits != sim::TensorMap::kBytes)
+      fail(fmt::format("{} takes [global], [shared], 128", s.opcode));
+    const std::uint32_t to = whole_address(s.operands[0]), from = whole_address(s.operands[1]);
+    IrInst& i = emit("@tensormap.copy", 0, 3);
+    i.o[0] = to;
+    i.o[1] = from;
+    if (class_of(from) == RegisterClass::k32) i.aux = sim::kBulkNarrowShared;
+    return true;
+  }
+  const auto field =
+      std::find(std::begin(sim::kTensorMapFields), std::end(sim::kTensorMapFields), op.modifiers[2]) -
+      std::begin(sim::kTensorMapFields);
+  const auto which = static_cast<sim::TensorMapField>(field);
+  using Field = sim::TensorMapField;
+  const bool by_dimension = which == Field::kStride || which == Field::kBox || which == Field::kDim ||
+                            which == Field::kElementStride;
+  const std::size_t count = by_dimension ? 3 : 2;
+  const std::uint64_t dimensions = sim::TensorMap::kMaxRank - (which == Field::kStride ? 1 : 0);
+  if (s.operands.size() != count || !is_address(0) ||
+      (by_dimension && (s.operands[1].kind != Operand::Kind::kInteger || s.operands[1].bits >= dimensions)))
+    fail(fmt::format("{} takes [map]{}, a value", s.opcode, by_dimension ? ", a dimension" : ""));
+  const std::uint32_t map = whole_address(s.operands[0]);
+  std::uint32_t value = source(s.operands[count - 1], op.last() == "b64" ? 'd' : 'r');
+  if (class_of(value) != RegisterClass::k64) {
+    const std::uint32_t wide = temporary(RegisterClass::k64);
+    emit_simple(sim::find_row("cvt.u64.u32"), {wide, value});
+    value = wide;
+  }
+  IrInst& i = emit("@tensormap.replace", 0, 3);
+  i.o[0] = map;
+  i.o[1] = value;
+  i.imm = by_dimension ? static_cast<std::int64_t>(s.operands[1].bits) : 0;
+  i.count = static_cast<std::uint8_t>(field);
+  i.flags = op.has("global") ? 2 : op.has("shared::cta") ? 3 : 1;
+  if (class_of(map) == RegisterClass::k32) i.aux = sim::kBulkNarrowShared;
   return true;
 }
 

@@ -20,6 +20,8 @@ void add_async_rows() {
   add_row("@tensor.load", "", other, run_tensor_load, run_tensor_load);
   add_row("@tensor.store", "", other, run_tensor_store, run_tensor_store);
   add_row("@tensor.prefetch", "", other, run_tensor_prefetch, run_tensor_prefetch);
+  add_row("@tensormap.replace", "", other, run_tensor_map_replace, run_tensor_map_replace);
+  add_row("@tensormap.copy", "", other, run_tensor_map_copy, run_tensor_map_copy);
   add_row("@bulk.commit", "", other, commit_bulk_stores, commit_bulk_stores);
   add_row("@bulk.wait", "", other, wait_for_bulk_stores, wait_for_bulk_stores);
   add_row("@proxy_fence", "", other, proxy_fence, proxy_fence);

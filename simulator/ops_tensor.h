@@ -1,6 +1,6 @@
 // Tensor-core instructions. Fragments are spread over the lanes as the PTX ISA draws them; products are exact
-// and added in double precision, in order of k, then rounded once: the ISA leaves the order and the precision
-// of these sums open ("at least single precision").
+// and added in double precision in order of k, then rounded once: the ISA leaves both open ("at least single
+// precision").
 #pragma once
 
 #include "simulator/matrix.h"
@@ -166,7 +166,6 @@ void scatter_d(const Strand& s, const Inst* i, int w, const MatrixShape& shape, 
 
 template <class T>
 void mma_tile(Strand& s, const Inst* i, int w, const MatrixShape& shape) {
-  using E = MatrixElement;
   MmaTiles<T> t;
   const int d_regs = fragment_registers(shape.m * shape.n, shape.d);
   const int a_regs = fragment_registers(shape.m * shape.k, shape.a);
@@ -174,18 +173,17 @@ void mma_tile(Strand& s, const Inst* i, int w, const MatrixShape& shape) {
   gather_matrix(s, i, w, shape, shape.a, d_regs, true, t);
   gather_matrix(s, i, w, shape, shape.b, d_regs + a_regs, false, t);
   gather_c(s, i, w, shape, d_regs + a_regs + b_regs, t);
-  for (int row = 0; row < shape.m; ++row) {
-    for (int k = 0; k < shape.k; ++k) {
+  for (int row = 0; row < shape.m; ++row)
+    for (int k = 0; k < shape.k; ++k)
       for (int column = 0; column < kMaxN; ++column) {
         if constexpr (std::is_same_v<T, f64>) {
-          t.c[row][column] = shape.a == E::kF64 ? __builtin_fma(t.a[row][k], t.b[k][column], t.c[row][column])
-                                                : t.c[row][column] + t.a[row][k] * t.b[k][column];
+          t.c[row][column] = shape.a == MatrixElement::kF64
+                                 ? __builtin_fma(t.a[row][k], t.b[k][column], t.c[row][column])
+                                 : t.c[row][column] + t.a[row][k] * t.b[k][column];
         } else {
           t.c[row][column] += t.a[row][k] * t.b[k][column];
         }
       }
-    }
-  }
   scatter_d(s, i, w, shape, t);
 }
 

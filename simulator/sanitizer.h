@@ -219,6 +219,8 @@ class BlockChecks {
                            std::uint32_t bytes, std::span<const GlobalRange> to);
   /// Its thread has waited until it has read, or else written.
   void bulk_store_waited(const BulkCopies::Store& copy, bool read);
+  /// The 128 bytes of a tensor map in global memory are written.
+  void tensor_map_written(std::uint64_t address);
   /// A wgmma reads these chunks of 16 bytes of the block's shared memory.
   void product_reads(Strand& s, const Inst* i, int warp, std::vector<std::uint64_t>& chunks,
                      WarpProducts& products);

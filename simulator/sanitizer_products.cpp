@@ -4,12 +4,13 @@
 #include <bit>
 
 #include "core/base/error.h"
+#include "simulator/apart.h"
 #include "simulator/sanitizer.h"
 
 namespace stitchwork::sim {
 namespace {
 
-constexpr std::uint32_t kChunk = 16;
+constexpr std::uint32_t kProductChunk = 16;
 
 }  // namespace
 
@@ -26,8 +27,8 @@ void BlockChecks::product_reads(Strand& s, const Inst* i, int warp, std::vector<
   }
   for (std::size_t k = 0; k < chunks.size();) {
     const std::uint64_t from = chunks[k];
-    std::uint64_t end = from + kChunk;
-    while (++k < chunks.size() && chunks[k] <= end) end = chunks[k] + kChunk;
+    std::uint64_t end = from + kProductChunk;
+    while (++k < chunks.size() && chunks[k] <= end) end = chunks[k] + kProductChunk;
     MemoryForm reads;
     reads.reads = true;
     reads.bytes = static_cast<std::uint32_t>(end - from);
@@ -39,6 +40,14 @@ void BlockChecks::product_reads(Strand& s, const Inst* i, int warp, std::vector<
     mark_range(shared_accesses_, shared_shadow_, from, end - from,
                bulk_event(shared_events_, i, kBulkReads, time), false, block_warp(s, warp));
   }
+}
+
+/// Races for a map are not looked for: fences of its proxy order what reads it.
+void BlockChecks::tensor_map_written(std::uint64_t address) {
+  Allocation& allocation = *launch_.context.memory->impl().find(address);
+  const std::uint64_t offset = address & kAllocationOffsetMask;
+  if (launch_.undo != nullptr) launch_.undo->keep(address >> kAllocationShift, offset, TensorMap::kBytes);
+  if (!allocation.written.empty()) allocation.written.set(offset, TensorMap::kBytes, true);
 }
 
 void BlockChecks::products_waited(int warp, std::uint32_t completed) {
@@ -56,10 +65,7 @@ void BlockChecks::products_waited(int warp, std::uint32_t completed) {
 
 BlockChecks::ProductRegister& BlockChecks::product_register(int number, int warp) {
   const std::size_t warps = (block_.threads + 31) / 32;
-  if (product_registers_.empty()) {
-    product_registers_.resize(launch_.program().product_names.size() * warps);
-    product_fences_.assign(warps, 0);
-  }
+  if (product_registers_.empty()) product_registers_.resize(launch_.program().product_names.size() * warps);
   return product_registers_[static_cast<std::size_t>(number) * warps + static_cast<std::size_t>(warp)];
 }
 
@@ -106,6 +112,10 @@ void BlockChecks::product_fence(const Strand& s) {
 
 /// A product is about to be issued, whose operands go on in the instructions behind it.
 void BlockChecks::look_at_product(Strand& s, const Inst* i) {
+  for (int w = s.first_warp; w < s.last_warp && launch_.what.sync; ++w)
+    if (s.mask[w] != 0 && product_fences_[static_cast<std::size_t>(block_warp(s, w))] == 0)
+      raise_finding(s, i, FindingKind::kUnsetRegister,
+                    "has wgmma run before the first wgmma.fence of its warp", w, 0);
   for (std::uint32_t part = 0; part < i->aux; ++part) {
     if (const ptx::TrackedInst* t = launch_.tracked(i->id + part); t != nullptr && part > 0)
       set_registers(s, *t);

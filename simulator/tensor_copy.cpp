@@ -17,7 +17,7 @@ namespace {
 /// Of the box's first byte in shared memory (PTX ISA, "cp.async.bulk.tensor").
 constexpr unsigned kBoxAlignment = 128;
 /// What a swizzle moves as a whole.
-constexpr u64 kChunk = 16;
+constexpr u64 kSwizzleChunk = 16;
 
 SW_INLINE u32 operand_of(const Inst* i, int k) { return i[k / 6].o[k % 6]; }
 
@@ -79,7 +79,7 @@ void add_parts(TensorBox& box, const TensorMap& map, u64 begin, u64 at, u64 byte
     return;
   }
   for (const u64 end = at + bytes; at < end;) {
-    const u64 here = std::min((at / kChunk + 1) * kChunk, end) - at;
+    const u64 here = std::min((at / kSwizzleChunk + 1) * kSwizzleChunk, end) - at;
     box.parts.push_back({u32(swizzled(at, map.swizzle) - begin), u32(here), global});
     at += here;
     if (global != nullptr) global += here;
@@ -283,6 +283,57 @@ const Inst* run_tensor_store(Strand& s, const Inst* i) {
 const Inst* run_tensor_prefetch(Strand& s, const Inst* i) {
   for_lanes(s, i, [](const TensorCopy& c) { c.map(0); });
   return behind(i, 1 + (i->flags & kTensorRankMask));
+}
+
+namespace {
+
+/// 128 bytes of global memory that are written.
+std::byte* global_map(const TensorCopy& c, u64 address) {
+  if (address % TensorMap::kAlignment != 0)
+    raise_misaligned(c.s, c.i, address, TensorMap::kAlignment, c.w, c.l);
+  AddressCache cache;
+  find_allocation(c.s, c.i, cache, address, TensorMap::kBytes, true, c.w, c.l);
+  if (c.s.block->checks != nullptr) c.s.block->checks->tensor_map_written(address);
+  return cache.host + (address - cache.lo);
+}
+std::byte* shared_map(const TensorCopy& c, u64 address) {
+  const SharedPlace at =
+      shared_place(c.s, c.i, address, TensorMap::kBytes, TensorMap::kAlignment, false, true, c.w, c.l);
+  return at.block->shared + at.offset;
+}
+
+void replace_lane(const TensorCopy& c) {
+  const u64 address = c.shared_address(0, kBulkNarrowShared), value = value_of<u64>(c.s, c.i->o[1], c.w, c.l);
+  const bool shared = c.i->flags == 3 || (c.i->flags == 1 && address >> kAllocationShift == kSharedWindow);
+  std::byte* const map = shared ? shared_map(c, offset_of(address)) : global_map(c, address);
+  const auto field = static_cast<TensorMapField>(c.i->count);
+  ++c.s.block->hot->accesses;
+  ++c.s.block->progress;
+  if (replace_field(map, field, unsigned(c.i->imm), value)) return;
+  const LaunchContext& context = *c.s.block->launch;
+  throw Error(context.module->file, context.program->positions[c.i->id].line, 0,
+              fmt::format("tensor maps of .{} {} are not simulated", kTensorMapFields[c.i->count], value),
+              "types f16, bf16, f32, f64 and integers, no interleave, swizzles of 32, 64 and 128 bytes");
+}
+
+void copy_map_lane(const TensorCopy& c) {
+  if (c.l != __builtin_ctz(c.s.mask[c.w])) return;  // once a warp
+  std::byte* const to = global_map(c, value_of<u64>(c.s, c.i->o[0], c.w, c.l));
+  std::memcpy(to, shared_map(c, c.shared_address(1, kBulkNarrowShared)), TensorMap::kBytes);
+  c.s.block->hot->accesses += 2;
+  ++c.s.block->progress;
+}
+
+}  // namespace
+
+const Inst* run_tensor_map_replace(Strand& s, const Inst* i) {
+  for_lanes(s, i, replace_lane);
+  return i + 1;
+}
+
+const Inst* run_tensor_map_copy(Strand& s, const Inst* i) {
+  for_lanes(s, i, copy_map_lane);
+  return i + 1;
 }
 
 }  // namespace stitchwork::sim

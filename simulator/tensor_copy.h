@@ -21,6 +21,12 @@ const Inst* run_tensor_store(Strand& s, const Inst* i);
 /// Looks at the map alone: what is in L2 is not asked for.
 const Inst* run_tensor_prefetch(Strand& s, const Inst* i);
 
+/// tensormap.replace. o: the map's address, the value; imm: dimension; count: TensorMapField; aux: as of bulk
+/// copies; flags 1: generic, 2: global, 3: shared.
+const Inst* run_tensor_map_replace(Strand& s, const Inst* i);
+/// tensormap.cp_fenceproxy. o: global address, address in shared memory.
+const Inst* run_tensor_map_copy(Strand& s, const Inst* i);
+
 /// "add", "min" ... as imm of a store numbers them from 1.
 inline constexpr std::string_view kTensorReductions[] = {"add", "min", "max", "inc",
                                                          "dec", "and", "or",  "xor"};

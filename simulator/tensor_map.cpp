@@ -1,6 +1,7 @@
 #include "simulator/tensor_map.h"
 
 #include <cstring>
+#include <iterator>
 
 #include "core/base/error.h"
 
@@ -13,9 +14,10 @@ constexpr std::uint64_t kMagic = 0x70616d726f736e74;  // "tnsormap"
 /// The limits of cuTensorMapEncodeTiled (CUDA driver API, "Tensor Map Object Management").
 constexpr std::uint32_t kMostBox = 256, kMostElementStride = 8;
 constexpr std::uint64_t kMostDim = std::uint64_t{1} << 32, kMostStride = std::uint64_t{1} << 40;
-constexpr std::uint64_t kUnit = 16;
+constexpr std::uint64_t kMapUnit = 16;
+constexpr std::uint64_t kMostBoxBytes = std::uint64_t{1} << 18;  // of shared memory an SM has less
 
-struct Bytes {
+struct MapBytes {
   std::uint64_t magic, address;
   std::uint64_t dims[TensorMap::kMaxRank];
   std::uint64_t strides[TensorMap::kMaxRank - 1];
@@ -24,9 +26,9 @@ struct Bytes {
   std::uint8_t type, rank, swizzle, fill_nan;
   std::uint8_t unused[21];
 };
-static_assert(sizeof(Bytes) == TensorMap::kBytes && offsetof(Bytes, address) == TensorMap::kAddressAt);
+static_assert(sizeof(MapBytes) == TensorMap::kBytes && offsetof(MapBytes, address) == TensorMap::kAddressAt);
 
-constexpr std::pair<std::string_view, TensorElement> kNames[] = {
+constexpr std::pair<std::string_view, TensorElement> kElementNames[] = {
     {"u8", TensorElement::kU8},    {"u16", TensorElement::kU16}, {"u32", TensorElement::kU32},
     {"i32", TensorElement::kS32},  {"u64", TensorElement::kU64}, {"i64", TensorElement::kS64},
     {"f16", TensorElement::kF16},  {"f32", TensorElement::kF32}, {"f64", TensorElement::kF64},
@@ -35,7 +37,7 @@ constexpr std::pair<std::string_view, TensorElement> kNames[] = {
 }  // namespace
 
 std::optional<TensorElement> tensor_element(std::string_view name) {
-  for (const auto& [known, element] : kNames)
+  for (const auto& [known, element] : kElementNames)
     if (known == name) return element;
   return std::nullopt;
 }
@@ -65,7 +67,7 @@ std::uint64_t TensorMap::box_bytes() const {
 
 std::string TensorMap::wrong() const {
   if (rank < 1 || rank > kMaxRank) return fmt::format("rank {}: 1 to {} are possible", rank, kMaxRank);
-  if (address % kUnit != 0) return "the tensor's address is no multiple of 16";
+  if (address % kMapUnit != 0) return "the tensor's address is no multiple of 16";
   for (int d = 0; d < rank; ++d) {
     if (dims[d] == 0 || dims[d] > kMostDim) return fmt::format("dimension {} has {} elements", d, dims[d]);
     if (box[d] == 0 || box[d] > kMostBox)
@@ -74,11 +76,11 @@ std::string TensorMap::wrong() const {
     if (element_strides[d] == 0 || element_strides[d] > kMostElementStride)
       return fmt::format("element stride {} of dimension {}: 1 to {} are possible", element_strides[d], d,
                          kMostElementStride);
-    if (d > 0 && (strides[d - 1] % kUnit != 0 || strides[d - 1] >= kMostStride))
+    if (d > 0 && (strides[d - 1] % kMapUnit != 0 || strides[d - 1] >= kMostStride))
       return fmt::format("the stride of dimension {} is {} bytes: multiples of 16 below 2^40 are possible", d,
                          strides[d - 1]);
   }
-  if (row_bytes() % kUnit != 0)
+  if (row_bytes() % kMapUnit != 0)
     return fmt::format("a row of the box has {} bytes, which is no multiple of 16", row_bytes());
   if (const unsigned span = swizzle_span(swizzle); span != 0 && row_bytes() != span)
     return row_bytes() > span
@@ -88,6 +90,8 @@ std::string TensorMap::wrong() const {
                      "a row of the box has {} bytes, fewer than the {} of its swizzle, which is not "
                      "simulated",
                      row_bytes(), span);
+  if (box_bytes() > kMostBoxBytes)
+    return fmt::format("the box has {} bytes, more than any shared memory", box_bytes());
   const bool floating = type == TensorElement::kF16 || type == TensorElement::kBF16 ||
                         type == TensorElement::kF32 || type == TensorElement::kF64;
   if (fill_nan && !floating) return "only tensors of floats are filled with NaN";
@@ -95,7 +99,7 @@ std::string TensorMap::wrong() const {
 }
 
 std::array<std::byte, TensorMap::kBytes> TensorMap::encode() const {
-  Bytes b{};
+  MapBytes b{};
   b.magic = kMagic;
   b.address = address;
   for (int d = 0; d < kMaxRank; ++d) {
@@ -114,7 +118,7 @@ std::array<std::byte, TensorMap::kBytes> TensorMap::encode() const {
 }
 
 std::optional<TensorMap> TensorMap::decode(std::span<const std::byte> bytes) {
-  Bytes b;
+  MapBytes b;
   if (bytes.size() < sizeof b) return std::nullopt;
   std::memcpy(&b, bytes.data(), sizeof b);
   if (b.magic != kMagic || b.type > static_cast<std::uint8_t>(TensorElement::kBF16) ||
@@ -134,6 +138,55 @@ std::optional<TensorMap> TensorMap::decode(std::span<const std::byte> bytes) {
   }
   if (!m.wrong().empty()) return std::nullopt;
   return m;
+}
+
+bool replace_field(std::byte* map, TensorMapField field, unsigned ord, std::uint64_t value) {
+  MapBytes b;
+  std::memcpy(&b, map, sizeof b);
+  if (b.magic != kMagic) {  // a map begins as 128 zero bytes
+    b.magic = kMagic;
+    for (std::uint8_t& stride : b.element_strides) stride = 1;
+    for (std::uint64_t& dim : b.dims) dim = 1;
+    for (std::uint16_t& size : b.box) size = 1;
+  }
+  // By .elemtype's values; f32.ftz, tf32 and what is packed are none here.
+  static constexpr int kTypes[] = {0, 1, 2, 3, 4, 5, 6, 7, -1, 8, 9};
+  switch (field) {
+    case TensorMapField::kAddress:
+      b.address = value;
+      break;
+    case TensorMapField::kStride:
+      b.strides[ord] = value;
+      break;
+    case TensorMapField::kRank:
+      b.rank = static_cast<std::uint8_t>(value + 1);
+      break;
+    case TensorMapField::kBox:
+      b.box[ord] = static_cast<std::uint16_t>(value);
+      break;
+    case TensorMapField::kDim:
+      b.dims[ord] = value == 0 ? kMostDim : value;
+      break;
+    case TensorMapField::kElementStride:
+      b.element_strides[ord] = static_cast<std::uint8_t>(value);
+      break;
+    case TensorMapField::kType:
+      if (value >= std::size(kTypes) || kTypes[value] < 0) return false;
+      b.type = static_cast<std::uint8_t>(kTypes[value]);
+      break;
+    case TensorMapField::kInterleave:
+      if (value != 0) return false;
+      break;
+    case TensorMapField::kSwizzle:
+      if (value > static_cast<std::uint64_t>(Swizzle::k128B)) return false;
+      b.swizzle = static_cast<std::uint8_t>(value);
+      break;
+    case TensorMapField::kFill:
+      b.fill_nan = value != 0;
+      break;
+  }
+  std::memcpy(map, &b, sizeof b);
+  return true;
 }
 
 }  // namespace stitchwork::sim

@@ -63,6 +63,26 @@ struct TensorMap {
   static std::optional<TensorMap> decode(std::span<const std::byte> bytes);
 };
 
+/// Fields of a map that tensormap.replace writes, by their order in kTensorMapFields.
+enum class TensorMapField : std::uint8_t {
+  kAddress,
+  kStride,
+  kRank,
+  kBox,
+  kDim,
+  kElementStride,
+  kType,
+  kInterleave,
+  kSwizzle,
+  kFill,
+};
+inline constexpr std::string_view kTensorMapFields[] = {
+    "global_address", "global_stride",     "rank",         "box_dim",  "global_dim", "element_stride",
+    "elemtype",       "interleave_layout", "swizzle_mode", "fill_mode"};
+/// Writes `value` as PTX has it (PTX ISA 8.7, 9.7.9.28), of dimension `ord`, into the bytes of a map. False
+/// where the simulator has no such value.
+bool replace_field(std::byte* map, TensorMapField field, unsigned ord, std::uint64_t value);
+
 /// "f16" -> kF16; nothing where no map has the type.
 std::optional<TensorElement> tensor_element(std::string_view name);
 

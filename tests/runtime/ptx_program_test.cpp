@@ -259,7 +259,7 @@ constexpr const char* kTensorKernel = R"(.version 8.7
   .reg .b32 %r<6>;
   .reg .b64 %rd<6>;
   .shared .align 8 .b64 bar;
-  .shared .align 128 .b8 data[128];
+  .shared .align 256 .b8 data[128];
   mov.b64 %rd1, s;
   cvta.param.u64 %rd1, %rd1;
   ld.param.u32 %r1, [s+128];
@@ -299,7 +299,7 @@ TEST_F(PtxProgram, TensorMapsAreArgumentsAndBuffers) {
   const float* y = buffer(p, result, "y").data<float>();
   for (int row = 0; row < 4; ++row)
     for (int column = 0; column < 8; ++column) {
-      // All of the box is one line of 128 bytes, whose chunks stay.
+      // All of the box is an even line of 128 bytes, whose chunks stay.
       const float got = y[8 * row + column];
       const bool inside = column < 4;
       ASSERT_EQ(std::isnan(got), !inside) << row << " " << column;
@@ -335,6 +335,12 @@ TEST_F(PtxProgram, TensorMapsAreArgumentsAndBuffers) {
               m["box"] = {8, 257};
             }),
             place + ": the box has 257 elements in dimension 1: 1 to 256 are possible");
+  EXPECT_EQ(said([](json& m) {
+              m["dims"] = {8, 4, 1, 1};
+              m["strides"] = {32, 128, 128};
+              m["box"] = {8, 256, 256, 1};
+            }),
+            place + ": the box has 2097152 bytes, more than any shared memory");
   EXPECT_EQ(said([](json& m) { m["type"] = "tf32"; }),
             place + ".type: no tensor map has elements of type 'tf32'");
   EXPECT_EQ(

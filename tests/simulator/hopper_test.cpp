@@ -118,7 +118,7 @@ TEST(HopperProduct, PlantedFaultsAreFound) {
     EXPECT_FALSE(ran.result.findings.empty());
   };
   expect("wgmma.wait_group.sync.aligned 0;", "wgmma.wait_group.sync.aligned 1;", "race");
-  expect("wgmma.fence.sync.aligned;", "", "wgmma.fence");
+  expect("wgmma.fence.sync.aligned;", "", "before the first wgmma.fence");
   // A tile is asked for before its readers are done.
   expect("mbarrier.init.shared::cta.b64 [%r39]", "mbarrier.init.shared::cta.b64 [%r39+8]", "mbarrier");
 }

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <random>
+#include <set>
 
 #include "core/base/error.h"
 #include "tests/simulator/sim_support.h"
@@ -197,6 +198,40 @@ INSTANTIATE_TEST_SUITE_P(
       const Product& p = info.param;
       return fmt::format("k{}_{}_{}_{}_{}{}", p.k, p.a, p.b, p.c, p.selector, p.ordered ? "_ordered" : "");
     });
+
+/// Of every form that `ptx isa` lists: one more modifier, or one type changed, is another listed form or
+/// refused.
+TEST(MatrixForms, TakeNoOtherModifier) {
+  std::set<std::string> listed;
+  for (std::string form : ptx::supported_instructions()) {
+    if (!form.starts_with("mma.")) continue;
+    for (const char* optional : {"{.satfinite}", "{::ordered_metadata}"})
+      if (const std::size_t at = form.find(optional); at != form.npos)
+        form.erase(at, std::string(optional).size());
+    listed.insert(form);
+  }
+  EXPECT_GT(listed.size(), 60u);
+  const auto message = [](const std::string& form) {
+    const std::string rest = form.starts_with("mma.sp") ? ", %r1, 0;" : ";";
+    try {
+      ptx::parse(wrap_ptx(form + " {}, {}, {}, {}" + rest + "\nret;"), "m.ptx");
+    } catch (const Error& e) {
+      return e.message();
+    }
+    return std::string();
+  };
+  for (const std::string& form : listed) {
+    EXPECT_NE(message(form).find("registers, 0 given"), std::string::npos) << form << ": " << message(form);
+    for (const char* more : {".ftz", ".magic", ".sat", ".rz"})
+      EXPECT_NE(message(form + more).find("is not supported"), std::string::npos) << form << more;
+    for (const char* type : {"f16", "bf16", "s8", "e4m3", "f64"}) {
+      const std::string other = form.substr(0, form.rfind('.') + 1) + type;
+      if (!listed.contains(other)) {
+        EXPECT_NE(message(other).find("is not supported"), std::string::npos) << other;
+      }
+    }
+  }
+}
 
 TEST(SparseForms, OthersAreRefused) {
   const auto refused = [](const std::string& line) {

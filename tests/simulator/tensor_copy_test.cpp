@@ -133,6 +133,12 @@ Ran run_copy(const std::string& body, TensorMap map, const Bytes& tensor, const 
   return ran;
 }
 
+std::string without(std::string text, const std::string& part, const std::string& instead = "") {
+  const std::size_t at = text.find(part);
+  if (at == std::string::npos) throw std::runtime_error("no " + part);
+  return text.replace(at, part.size(), instead);
+}
+
 /// A packed tensor of rows padded to 16 bytes, and some more.
 TensorMap tensor_of(TensorElement type, std::vector<std::uint64_t> dims, std::vector<std::uint32_t> box) {
   TensorMap m;
@@ -312,6 +318,50 @@ TEST(TensorCopy, AMapMayLieInMemory) {
         << row;
 }
 
+TEST(TensorCopy, KernelsMayWriteTheirMaps) {
+  TensorMap m = tensor_of(TensorElement::kBF16, {100, 40}, {32, 8});
+  m.swizzle = Swizzle::k64B;
+  const Bytes tensor = random_bytes(bytes_of(m), 3);
+  // From zeros in shared memory, as compilers do it; then copied to global memory, in front of what is
+  // dumped.
+  std::string fields =
+      "ld.param.u64 %d8, [map+8];\nmov.u32 %r40, data; cvt.u64.u32 %d7, %r40; add.u64 %d7, %d7, 4096;\n"
+      "shl.b32 %r41, %r1, 2; add.u32 %r41, %r41, %r40; mov.u32 %r42, 0; st.shared.b32 [%r41+4096], %r42;\n"
+      "bar.warp.sync -1;\n";
+  const auto replace = [&](const std::string& field, const std::string& value, int bits = 32) {
+    fields +=
+        fmt::format("@%p1 tensormap.replace.tile.{}.shared::cta.b1024.b{} [%d7], {};\n", field, bits, value);
+  };
+  replace("global_address", "%d8", 64);
+  replace("rank", "1");
+  for (int d = 0; d < 2; ++d) {
+    replace("box_dim", fmt::format("{}, {}", d, m.box[d]));
+    replace("global_dim", fmt::format("{}, {}", d, m.dims[d]));
+    replace("element_stride", fmt::format("{}, 1", d));
+  }
+  replace("global_stride", fmt::format("0, {}", m.strides[0]), 64);
+  replace("elemtype", "10");
+  replace("interleave_layout", "0");
+  replace("swizzle_mode", "2");
+  replace("fill_mode", "1");
+  m.fill_nan = true;
+  fields +=
+      "bar.warp.sync -1;\n"
+      "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%d2], [%d7], "
+      "128;\n"
+      "fence.proxy.tensormap::generic.acquire.gpu [%d2], 128;\nmov.u64 %d1, %d2;\nadd.u64 %d2, %d2, 128;\n";
+  const At at{80, 36};
+  const Ran ran = run_copy(fields + load(m, load_form(2)), m, tensor, Bytes(128 + m.box_bytes()), at);
+  ASSERT_EQ(ran.text(), "");
+  for_box(m, at, [&](std::uint64_t to, std::int64_t from) {
+    const std::byte* got = ran.memory.data() + 128 + to;
+    ASSERT_TRUE(from >= 0 || is_nan_of(m.type, got)) << to;
+    ASSERT_TRUE(from < 0 || std::memcmp(got, tensor.data() + from, 2) == 0) << to;
+  });
+  const std::string tf32 = without(fields, "b1024.b32 [%d7], 10;", "b1024.b32 [%d7], 11;");
+  EXPECT_THROW(run_copy(tf32, m, tensor, Bytes(128), at), Error);
+}
+
 void expect_store(const TensorMap& m, const At& at) {
   SCOPED_TRACE(fmt::format("rank {} swizzle {} at {}", m.rank, int(m.swizzle), fmt::join(at, ",")));
   const Bytes tensor = random_bytes(bytes_of(m), 5), source = random_bytes(m.box_bytes(), 6);
@@ -403,7 +453,7 @@ TEST(TensorCopy, MulticastsReachTheSamePlaceOfEveryBlockNamed) {
       "{}barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;\nsetp.eq.u32 %p5, %r30, 2;\n@%p5 bra "
       "DUMPED;\n"
       "@%p1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r3], 512;\nsetp.eq.and.u32 %p4, %r30, 1, %p1;\n"
-      "mov.u16 %h1, 0b1011;\n"
+      "mov.u16 %h1, 0xb;\n"
       "@%p4 {}.multicast::cluster [%r4], [%d1, {{%r10, %r11}}], [%r3], %h1;\n{}{}\n"
       "barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;\n",
       kInit, load_form(2), kWait, kDump);
@@ -418,7 +468,7 @@ TEST(TensorCopy, MulticastsReachTheSamePlaceOfEveryBlockNamed) {
   EXPECT_EQ(ran.result.counters.bulk_copies, 1u);
   EXPECT_EQ(ran.result.counters.gld_transactions, 16u);  // read once
   std::string outside = body;
-  outside.replace(outside.find("0b1011"), 6, "0x13");
+  outside.replace(outside.find("0xb"), 3, "0x13");
   EXPECT_NE(run_copy(outside, m, tensor, Bytes(4 * 512), {}, {.blocks = 4, .cluster = 4})
                 .text()
                 .find("mask 0x0013"),
@@ -449,12 +499,6 @@ TEST(TensorCopy, CountsTheSectorsOfItsRows) {
   EXPECT_EQ(out.result.counters.bulk_sectors, 32u * 4);
 }
 
-std::string without(std::string text, const std::string& part, const std::string& instead = "") {
-  const std::size_t at = text.find(part);
-  if (at == std::string::npos) throw std::runtime_error("no " + part);
-  return text.replace(at, part.size(), instead);
-}
-
 TEST(TensorCopy, WhatIsDoneWrongIsFound) {
   const TensorMap m = tensor_of(TensorElement::kF16, {100, 40}, {64, 8});
   const Bytes tensor(bytes_of(m)), box(m.box_bytes());
@@ -470,7 +514,7 @@ TEST(TensorCopy, WhatIsDoneWrongIsFound) {
   expect(without(good, "[%r4], [%d1", "[%r4+64], [%d1"), "misaligned", m);
   expect(without(good, "[%r4], [%d1", "[%r4+40448], [%d1"), "out-of-bounds", m);
   expect(without(good, "[%d1,", "[%d1+16,"), "misaligned", m);
-  expect(without(good, "[%d1,", "[%d1+64,"), "of 128", m);
+  expect(without(good, "[%d1,", "[%d1+64,"), "past the 156 bytes", m);
   expect("mov.u64 %d1, %d2;\n" + good, "as a tensor map, which they are not", m, {.writes_memory = false});
   expect(without(without(good, "tensor.2d", "tensor.3d"), "{%r10, %r11}", "{%r10, %r11, %r12}"),
          "a box of 3 dimensions by a tensor map of 2", m);

@@ -15,9 +15,17 @@
 
 namespace {
 
+/// As aligned as device memory is.
+template <class T>
+struct Aligned {
+  using value_type = T;
+  T* allocate(std::size_t count) { return static_cast<T*>(std::aligned_alloc(256, (count * sizeof(T) + 255) / 256 * 256)); }
+  void deallocate(T* p, std::size_t) { std::free(p); }
+  bool operator==(const Aligned&) const { return true; }
+};
 struct Buffer {
   std::string name;
-  std::vector<unsigned char> bytes;
+  std::vector<unsigned char, Aligned<unsigned char>> bytes;
   bool given = false;  // by the host
 };
 struct Recorder {
@@ -128,7 +136,7 @@ cudaError_t cudaLaunchKernel(const void* function, dim3 grid, dim3 block, void**
 }
 cudaError_t cudaMalloc(void** to, size_t bytes) {
   auto& buffers = Recorder::the().buffers;
-  buffers.push_back(new Buffer{"b" + std::to_string(buffers.size()), std::vector<unsigned char>(bytes == 0 ? 1 : bytes)});
+  buffers.push_back(new Buffer{"b" + std::to_string(buffers.size()), decltype(Buffer::bytes)(bytes == 0 ? 1 : bytes)});
   *to = buffers.back()->bytes.data();
   return cudaSuccess;
 }
