@@ -296,7 +296,8 @@ const std::string kDescriptors =
 const std::string kFence = "wgmma.fence.sync.aligned;\n", kCommit = "wgmma.commit_group.sync.aligned;\n",
                   kWaitAll = "wgmma.wait_group.sync.aligned 0;\n";
 
-std::string found_in(const std::string& body, std::uint32_t threads = 128, Sanitizers what = kAll) {
+std::string found_in(const std::string& body, std::uint32_t threads = 128, Sanitizers what = kAll,
+                     const std::string& device_id = "h100") {
   DeviceMemory memory(true);
   Launch launch{.kernel = "k", .grid = {}, .block = {threads, 1, 1}};
   launch.arguments = {Argument::pointer(upload(memory, std::vector<std::uint16_t>(49152, 0x3c00), "in")),
@@ -304,7 +305,8 @@ std::string found_in(const std::string& body, std::uint32_t threads = 128, Sanit
   Options options;
   options.sanitize = what;
   options.max_warp_instructions = 1000000;
-  const LaunchResult r = run(ptx::parse(kernel(body), "wgmma.ptx"), launch, memory, device("h100"), options);
+  const LaunchResult r =
+      run(ptx::parse(kernel(body), "wgmma.ptx"), launch, memory, device(device_id), options);
   return r.findings.empty() ? "" : std::string(name(r.findings[0].kind)) + ": " + r.findings[0].message;
 }
 
@@ -420,6 +422,9 @@ TEST(WgmmaForms, OthersAreRefused) {
           "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %d3, %d4, %p6, 1, 1, 0;"),
       "");
   EXPECT_NE(refusal("wgmma.wait_group.sync.aligned;"), "");
+  for (const char* other : {"a100", "b200"})
+    EXPECT_THROW(found_in(products(kDescriptors + kFence, kCommit + kWaitAll), 128, {}, other), Error)
+        << other;
   const std::string based = "mov.b64 %d9, 0x2000000000000; add.u64 %d3, %d3, %d9;\n";
   EXPECT_THROW(found_in(products(kDescriptors + based + kFence, kCommit + kWaitAll)), Error);
 }
