@@ -1,15 +1,14 @@
-// CUB's device-wide primitives on numbers of a file: cub NAME FILE. Buffers in the order of their allocation: what is
-// read, what is written, temporary storage.
+// CUB's device-wide primitives on numbers of a file: cub NAME FILE. Buffers in the order of their allocation:
+// what is read, what is written, temporary storage.
+#include <cstdio>
+#include <cstring>
 #include <cub/device/device_histogram.cuh>
 #include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_reduce.cuh>
 #include <cub/device/device_run_length_encode.cuh>
 #include <cub/device/device_scan.cuh>
-#include <cub/device/device_select.cuh>
 #include <cub/device/device_segmented_reduce.cuh>
-
-#include <cstdio>
-#include <cstring>
+#include <cub/device/device_select.cuh>
 #include <vector>
 
 struct IsOdd {
@@ -63,7 +62,8 @@ int main(int, char** words) {
     int* out = room<int>(16);
     int* ends = room<int>(17);
     std::vector<int> offsets;
-    for (int k = 0; k <= 16; ++k) offsets.push_back(static_cast<int>(static_cast<long long>(n) * k * k / 256));
+    for (int k = 0; k <= 16; ++k)
+      offsets.push_back(static_cast<int>(static_cast<long long>(n) * k * k / 256));
     cudaMemcpy(ends, offsets.data(), 17 * sizeof(int), cudaMemcpyHostToDevice);
     twice([&](void* s, size_t& b) { cub::DeviceSegmentedReduce::Max(s, b, in, out, 16, ends, ends + 1); });
   }

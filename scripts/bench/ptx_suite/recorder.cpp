@@ -1,7 +1,7 @@
-// Stands in for the CUDA runtime where there is no GPU: what a host program allocates, copies and launches becomes a
-// program of PTX (docs/ptx_programs.md), which `stitchwork ptx run` runs. Results are not there while the host program
-// runs, so that it may not look at them. Environment: RECORD_PARAMETERS, a file of lines "kernel bytes bytes ...", and
-// RECORD_FOLDER, where program.json goes.
+// Stands in for the CUDA runtime where there is no GPU: what a host program allocates, copies and launches
+// becomes a program of PTX (docs/ptx_programs.md), which `stitchwork ptx run` runs. Results are not there
+// while the host program runs, so that it may not look at them. Environment: RECORD_PARAMETERS, a file of
+// lines "kernel bytes bytes ...", and RECORD_FOLDER, where program.json goes.
 #include <cuda_runtime_api.h>
 
 #include <cstdio>
@@ -19,7 +19,9 @@ namespace {
 template <class T>
 struct Aligned {
   using value_type = T;
-  T* allocate(std::size_t count) { return static_cast<T*>(std::aligned_alloc(256, (count * sizeof(T) + 255) / 256 * 256)); }
+  T* allocate(std::size_t count) {
+    return static_cast<T*>(std::aligned_alloc(256, (count * sizeof(T) + 255) / 256 * 256));
+  }
   void deallocate(T* p, std::size_t) { std::free(p); }
   bool operator==(const Aligned&) const { return true; }
 };
@@ -57,7 +59,8 @@ struct Recorder {
   std::string place(unsigned long long value) const {
     for (const Buffer* b : buffers) {
       const auto base = reinterpret_cast<unsigned long long>(b->bytes.data());
-      if (value >= base && value <= base + b->bytes.size()) return b->name + "+" + std::to_string(value - base);
+      if (value >= base && value <= base + b->bytes.size())
+        return b->name + "+" + std::to_string(value - base);
     }
     return "";
   }
@@ -68,15 +71,18 @@ struct Recorder {
       unsigned long long value = 0;
       std::memcpy(&value, at + k, unit);
       const std::string found = unit == 8 ? place(value) : "";
-      text += (k == 0 ? "" : ", ") + ("\"" + (found.empty() ? "u" + std::to_string(8 * unit) + ":" + std::to_string(value) : found) + "\"");
+      text += (k == 0 ? "" : ", ") +
+              ("\"" + (found.empty() ? "u" + std::to_string(8 * unit) + ":" + std::to_string(value) : found) +
+               "\"");
     }
     return bytes == unit ? text : "{\"struct\": [" + text + "]}";
   }
   void launch(const void* function, dim3 grid, dim3 block, void** arguments, std::size_t shared) {
     const std::string& kernel = kernels.at(function);
     std::ostringstream step;
-    step << "{\"kernel\": \"" << kernel << "\", \"grid\": [" << grid.x << ", " << grid.y << ", " << grid.z << "], \"block\": [" << block.x << ", "
-         << block.y << ", " << block.z << "], \"shared_bytes\": " << shared << ", \"arguments\": [";
+    step << "{\"kernel\": \"" << kernel << "\", \"grid\": [" << grid.x << ", " << grid.y << ", " << grid.z
+         << "], \"block\": [" << block.x << ", " << block.y << ", " << block.z
+         << "], \"shared_bytes\": " << shared << ", \"arguments\": [";
     const std::vector<std::size_t>& sizes = parameters[kernel];
     for (std::size_t k = 0; k < sizes.size(); ++k)
       step << (k == 0 ? "" : ", ") << argument(static_cast<const unsigned char*>(arguments[k]), sizes[k]);
@@ -88,8 +94,12 @@ struct Recorder {
     std::ofstream out(folder + "/program.json");
     out << "{\"buffers\": {";
     for (const Buffer* b : buffers) {
-      out << (b == buffers.front() ? "" : ", ") << "\"" << b->name << "\": {\"bytes\": " << b->bytes.size() << ", \"given\": " << (b->given ? "true" : "false") << "}";
-      if (b->given) std::ofstream(folder + "/" + b->name + ".bin", std::ios::binary).write(reinterpret_cast<const char*>(b->bytes.data()), static_cast<std::streamsize>(b->bytes.size()));
+      out << (b == buffers.front() ? "" : ", ") << "\"" << b->name << "\": {\"bytes\": " << b->bytes.size()
+          << ", \"given\": " << (b->given ? "true" : "false") << "}";
+      if (b->given)
+        std::ofstream(folder + "/" + b->name + ".bin", std::ios::binary)
+            .write(reinterpret_cast<const char*>(b->bytes.data()),
+                   static_cast<std::streamsize>(b->bytes.size()));
     }
     out << "}, \"steps\": [";
     for (const std::string& step : steps) out << (&step == &steps.front() ? "" : ",\n") << step;
@@ -104,7 +114,8 @@ extern "C" {
 void** __cudaRegisterFatBinary(void*) { return new void*; }
 void __cudaRegisterFatBinaryEnd(void**) {}
 void __cudaUnregisterFatBinary(void**) {}
-void __cudaRegisterFunction(void**, const char* host, char*, const char* device, int, uint3*, uint3*, dim3*, dim3*, int*) {
+void __cudaRegisterFunction(void**, const char* host, char*, const char* device, int, uint3*, uint3*, dim3*,
+                            dim3*, int*) {
   Recorder::the().kernels[host] = device;
 }
 void __cudaRegisterVar(void**, char*, char*, const char*, int, size_t, int, int) {}
@@ -126,17 +137,20 @@ cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* function) {
   *kernel = reinterpret_cast<cudaKernel_t>(const_cast<void*>(function));
   return cudaSuccess;
 }
-cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void** arguments, size_t shared, cudaStream_t) {
+cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void** arguments, size_t shared,
+                               cudaStream_t) {
   Recorder::the().launch(kernel, grid, block, arguments, shared);
   return cudaSuccess;
 }
-cudaError_t cudaLaunchKernel(const void* function, dim3 grid, dim3 block, void** arguments, size_t shared, cudaStream_t) {
+cudaError_t cudaLaunchKernel(const void* function, dim3 grid, dim3 block, void** arguments, size_t shared,
+                             cudaStream_t) {
   Recorder::the().launch(function, grid, block, arguments, shared);
   return cudaSuccess;
 }
 cudaError_t cudaMalloc(void** to, size_t bytes) {
   auto& buffers = Recorder::the().buffers;
-  buffers.push_back(new Buffer{"b" + std::to_string(buffers.size()), decltype(Buffer::bytes)(bytes == 0 ? 1 : bytes)});
+  buffers.push_back(
+      new Buffer{"b" + std::to_string(buffers.size()), decltype(Buffer::bytes)(bytes == 0 ? 1 : bytes)});
   *to = buffers.back()->bytes.data();
   return cudaSuccess;
 }
@@ -149,13 +163,17 @@ cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind 
   return cudaSuccess;
 }
 cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t) {
-  Recorder::the().steps.push_back("{\"memset\": \"" + Recorder::the().place(reinterpret_cast<unsigned long long>(to)) + "\", \"value\": " + std::to_string(value & 255) +
-                                  ", \"bytes\": " + std::to_string(bytes) + "}");
+  Recorder::the().steps.push_back(
+      "{\"memset\": \"" + Recorder::the().place(reinterpret_cast<unsigned long long>(to)) +
+      "\", \"value\": " + std::to_string(value & 255) + ", \"bytes\": " + std::to_string(bytes) + "}");
   return cudaSuccess;
 }
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind, cudaStream_t) {
-  const auto place = [](const void* p) { return Recorder::the().place(reinterpret_cast<unsigned long long>(p)); };
-  Recorder::the().steps.push_back("{\"copy\": \"" + place(to) + "\", \"from\": \"" + place(from) + "\", \"bytes\": " + std::to_string(bytes) + "}");
+  const auto place = [](const void* p) {
+    return Recorder::the().place(reinterpret_cast<unsigned long long>(p));
+  };
+  Recorder::the().steps.push_back("{\"copy\": \"" + place(to) + "\", \"from\": \"" + place(from) +
+                                  "\", \"bytes\": " + std::to_string(bytes) + "}");
   return cudaSuccess;
 }
 cudaError_t cudaGetDevice(int* device) {
@@ -170,15 +188,15 @@ cudaError_t cudaGetDeviceCount(int* count) {
 /// An A100's, but for its version.
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
   const int sm = std::atoi(std::getenv("RECORD_SM"));
-  *value = attribute == cudaDevAttrMultiProcessorCount           ? 108
-           : attribute == cudaDevAttrMaxGridDimX                 ? 2147483647
-           : attribute == cudaDevAttrMaxThreadsPerBlock          ? 1024
-           : attribute == cudaDevAttrMaxSharedMemoryPerBlock     ? 49152
+  *value = attribute == cudaDevAttrMultiProcessorCount            ? 108
+           : attribute == cudaDevAttrMaxGridDimX                  ? 2147483647
+           : attribute == cudaDevAttrMaxThreadsPerBlock           ? 1024
+           : attribute == cudaDevAttrMaxSharedMemoryPerBlock      ? 49152
            : attribute == cudaDevAttrMaxSharedMemoryPerBlockOptin ? 65536
-           : attribute == cudaDevAttrComputeCapabilityMajor      ? sm / 10
-           : attribute == cudaDevAttrComputeCapabilityMinor      ? sm % 10
-           : attribute == cudaDevAttrWarpSize                    ? 32
-                                                                 : 0;
+           : attribute == cudaDevAttrComputeCapabilityMajor       ? sm / 10
+           : attribute == cudaDevAttrComputeCapabilityMinor       ? sm % 10
+           : attribute == cudaDevAttrWarpSize                     ? 32
+                                                                  : 0;
   return cudaSuccess;
 }
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void*) {
@@ -189,7 +207,8 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void*) {
   return cudaSuccess;
 }
 cudaError_t cudaFuncSetAttribute(const void*, cudaFuncAttribute, int) { return cudaSuccess; }
-cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, const void*, int threads, size_t, unsigned) {
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, const void*, int threads,
+                                                                   size_t, unsigned) {
   *blocks = 2048 / threads;
   return cudaSuccess;
 }

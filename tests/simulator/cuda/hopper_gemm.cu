@@ -1,5 +1,5 @@
-// C = A B^T of halves, as libraries write it for Hopper: a warp that fetches tiles by tensor maps, two warpgroups that
-// multiply them by wgmma, and mbarriers between them. For sm_90a.
+// C = A B^T of halves, as libraries write it for Hopper: a warp that fetches tiles by tensor maps, two
+// warpgroups that multiply them by wgmma, and mbarriers between them. For sm_90a.
 #include <cuda_fp16.h>
 
 struct alignas(64) TensorMap {
@@ -9,7 +9,9 @@ struct alignas(64) TensorMap {
 constexpr int kTileM = 128, kTileN = 128, kTileK = 64, kStages = 3, kConsumers = 2;
 constexpr int kTileBytes = kTileM * kTileK * 2;
 
-__device__ unsigned shared_address(const void* p) { return static_cast<unsigned>(__cvta_generic_to_shared(p)); }
+__device__ unsigned shared_address(const void* p) {
+  return static_cast<unsigned>(__cvta_generic_to_shared(p));
+}
 
 __device__ void barrier_init(unsigned bar, unsigned count) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(bar), "r"(count));
@@ -22,13 +24,17 @@ __device__ void barrier_arrive(unsigned bar) {
 }
 __device__ void barrier_wait(unsigned bar, unsigned parity) {
   asm volatile(
-      "{\n.reg .pred p;\nWAIT: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1;\n@p bra DONE;\nbra WAIT;\nDONE:\n}"
-      ::"r"(bar), "r"(parity) : "memory");
+      "{\n.reg .pred p;\nWAIT: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1;\n@p bra DONE;\nbra "
+      "WAIT;\nDONE:\n}" ::"r"(bar),
+      "r"(parity)
+      : "memory");
 }
 __device__ void fetch(unsigned to, const TensorMap& map, int column, int row, unsigned bar) {
   asm volatile(
-      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
-      ::"r"(to), "l"(&map), "r"(column), "r"(row), "r"(bar) : "memory");
+      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, "
+      "%3}], [%4];" ::"r"(to),
+      "l"(&map), "r"(column), "r"(row), "r"(bar)
+      : "memory");
 }
 /// K-major, rows of 128 bytes, swizzled: eight rows are 1024 bytes.
 __device__ unsigned long long descriptor(unsigned address) {
@@ -50,7 +56,8 @@ __device__ void multiply(float (&d)[64], unsigned long long a, unsigned long lon
 }
 
 extern "C" __global__ void __launch_bounds__((kConsumers + 1) * 128)
-    hopper_gemm(const __grid_constant__ TensorMap a_map, const __grid_constant__ TensorMap b_map, float* c, int n, int k) {
+    hopper_gemm(const __grid_constant__ TensorMap a_map, const __grid_constant__ TensorMap b_map, float* c,
+                int n, int k) {
   extern __shared__ __align__(1024) unsigned char tiles[];
   __shared__ alignas(8) unsigned long long barriers[2 * kStages];
   const int warpgroup = threadIdx.x / 128;
@@ -87,7 +94,8 @@ extern "C" __global__ void __launch_bounds__((kConsumers + 1) * 128)
     barrier_wait(full(s), t / kStages & 1);
     asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
     for (int j = 0; j < kTileK / 16; ++j)
-      multiply(d, descriptor(a_tile(s) + warpgroup * 64 * 128 + j * 32), descriptor(b_tile(s) + j * 32), t + j);
+      multiply(d, descriptor(a_tile(s) + warpgroup * 64 * 128 + j * 32), descriptor(b_tile(s) + j * 32),
+               t + j);
     asm volatile("wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;" ::: "memory");
     if (threadIdx.x % 128 == 0) barrier_arrive(empty(s));
   }
@@ -95,5 +103,6 @@ extern "C" __global__ void __launch_bounds__((kConsumers + 1) * 128)
   float* const out = c + (row + warpgroup * 64 + warp * 16 + lane / 4) * (long long)n + column + lane % 4 * 2;
   for (int j = 0; j < 16; ++j)
     for (int half = 0; half < 2; ++half)
-      *reinterpret_cast<float2*>(out + half * 8 * n + 8 * j) = make_float2(d[4 * j + 2 * half], d[4 * j + 2 * half + 1]);
+      *reinterpret_cast<float2*>(out + half * 8 * n + 8 * j) =
+          make_float2(d[4 * j + 2 * half], d[4 * j + 2 * half + 1]);
 }
