@@ -236,6 +236,7 @@ void Block::start(std::uint64_t position) {
   bulk_.loads.clear();
   bulk_.stores.clear();
   bulk_.committed.clear();
+  bulk_.products.clear();
   std::fill(cluster_arrived.begin(), cluster_arrived.end(), 0);
   std::fill(cluster_passing.begin(), cluster_passing.end(), 0);
   fill_block_slots();

@@ -6,6 +6,7 @@
 
 #include "core/base/error.h"
 #include "simulator/access_log.h"
+#include "simulator/cluster.h"
 #include "simulator/mbarrier.h"
 #include "simulator/sanitizer.h"
 
@@ -14,8 +15,6 @@ namespace {
 
 /// Of both addresses and of the size (9.7.9.25.4.1).
 constexpr unsigned kUnit = 16;
-/// What shared memory takes or gives in one wavefront.
-constexpr u64 kWavefrontBytes = 128;
 
 template <class T>
 T lane_value(const Strand& s, u32 slot, int w, int l) {
@@ -44,7 +43,18 @@ std::byte* global_bytes(Strand& s, const Inst* i, u64 address, u32 bytes, bool w
   return cache.host + (address - cache.lo);
 }
 
-/// Of the range of shared memory that a copy writes or reads.
+void move(BlockRun& b, BulkCopies::Store& c) {
+  if (c.moved) return;
+  c.moved = true;
+  if (c.box)
+    c.box->store(b.shared + c.from);
+  else
+    std::memcpy(c.to, b.shared + c.from, c.bytes);
+  ++b.progress;
+}
+
+}  // namespace
+
 void check_no_mbarrier(Strand& s, const Inst* i, const SharedPlace& at, u32 bytes, int w, int l) {
   if (const Mbarrier* m = at.block->mbarriers->touched(at.offset, bytes); m != nullptr)
     raise_finding(s, i, FindingKind::kMbarrier,
@@ -54,16 +64,42 @@ void check_no_mbarrier(Strand& s, const Inst* i, const SharedPlace& at, u32 byte
                   w, l);
 }
 
-u64 wavefronts(u32 bytes) { return (bytes + kWavefrontBytes - 1) / kWavefrontBytes; }
-
-void move(BlockRun& b, BulkCopies::Store& c) {
-  if (c.moved) return;
-  c.moved = true;
-  std::memcpy(c.to, b.shared + c.from, c.bytes);
-  ++b.progress;
+void queue_bulk_load(Strand& s, const Inst* i, const SharedPlace& at, const SharedPlace& bar,
+                     BulkCopies::Load load, int w, int l) {
+  if (bar.block != at.block)
+    raise_finding(s, i, FindingKind::kMbarrier,
+                  "completes an mbarrier that is not in the shared memory it copies to", w, l);
+  find_mbarrier(s, i, bar, w, l);
+  load.inst = i;
+  load.issuer = s.block;
+  load.warp = s.gang * kGangWarps + w;
+  load.lane = l;
+  load.to = at.offset;
+  load.mbarrier = bar.offset;
+  if (load.bytes != 0) {
+    check_no_mbarrier(s, i, at, load.bytes, w, l);
+    if (s.block->checks != nullptr)
+      s.block->checks->bulk_load_target(s, i, w, l, *at.block->checks, at.offset, load.bytes);
+  }
+  at.block->bulk->loads.push_back(std::move(load));
+  ++s.block->progress;
 }
 
-}  // namespace
+u32 multicast_ranks(Strand& s, const Inst* i, u32 mask, int w, int l) {
+  const u64 blocks = s.block->cluster == nullptr ? 1 : s.block->cluster->blocks.size();
+  mask &= 0xffff;
+  if (mask >> blocks != 0 || mask == 0)
+    raise_finding(
+        s, i, FindingKind::kOutOfBounds,
+        fmt::format("copies to the blocks of mask {:#06x} of a cluster of {} blocks", mask, blocks).c_str(),
+        w, l);
+  return mask;
+}
+
+u32 open_bulk_group(BlockRun& b, int warp, int lane) {
+  b.bulk->committed.resize((b.threads + 31) / 32 * 32);
+  return b.bulk->committed[static_cast<std::size_t>(warp * 32 + lane)];
+}
 
 const Inst* run_bulk_load(Strand& s, const Inst* i) {
   BlockRun& b = *s.block;
@@ -77,33 +113,32 @@ const Inst* run_bulk_load(Strand& s, const Inst* i) {
       const SharedPlace at = shared_place(s, i, to, bytes, kUnit, remote, true, w, l);
       const SharedPlace bar = shared_place(s, i, shared_address(s, i, 3, kBulkNarrowMbarrier, w, l),
                                            Mbarrier::kBytes, Mbarrier::kBytes, remote, true, w, l);
-      if (bar.block != at.block)
-        raise_finding(s, i, FindingKind::kMbarrier,
-                      "completes an mbarrier that is not in the shared memory it copies to", w, l);
-      find_mbarrier(s, i, bar, w, l);
-      BulkCopies::Load c{.inst = i,
-                         .issuer = &b,
-                         .warp = s.gang * kGangWarps + w,
-                         .lane = l,
-                         .to = at.offset,
-                         .bytes = bytes,
-                         .mbarrier = bar.offset};
+      BulkCopies::Load c{.bytes = bytes};
       ++b.hot->bulk_copies;
       b.hot->accesses += 2;
       if (bytes != 0) {
-        check_no_mbarrier(s, i, at, bytes, w, l);
         c.from = global_bytes(s, i, from, bytes, false, w, l);
-        if (b.checks != nullptr) b.checks->bulk_load(s, i, w, l, *at.block->checks, from, at.offset, bytes);
+        if (b.checks != nullptr) {
+          const GlobalRange range{from, bytes};
+          b.checks->bulk_load_source(s, i, w, l, *at.block->checks, {&range, 1});
+        }
         const u64 sectors = log_range(b, Sectors::of(from, bytes), 0, false).sectors;
         b.hot->gld_transactions += sectors;
         b.hot->bulk_sectors += sectors;
-        b.hot->bulk_shared_stores += wavefronts(bytes);
+        b.hot->bulk_shared_stores += bulk_wavefronts(bytes);
       }
       ++b.hot->gld_requests;
       ++b.hot->bulk_loads;
       b.hot->gld_bytes += bytes;
-      at.block->bulk->loads.push_back(c);
-      ++b.progress;
+      if (!(i->flags & kBulkMulticast)) {
+        queue_bulk_load(s, i, at, bar, c, w, l);
+        continue;
+      }
+      for (u32 ranks = multicast_ranks(s, i, lane_value<u32>(s, i->o[4], w, l), w, l); ranks != 0;
+           ranks &= ranks - 1) {
+        BlockRun& to = b.cluster == nullptr ? b : block_of_rank(b, u64(__builtin_ctz(ranks)));
+        queue_bulk_load(s, i, {&to, at.offset}, {&to, bar.offset}, c, w, l);
+      }
     }
   }
   return i + 1;
@@ -126,7 +161,10 @@ void land_bulk_loads(Strand& s, BlockRun& owner, std::uint64_t offset) {
   Mbarrier& m = *owner.mbarriers->find(offset);
   std::erase_if(loads, [&](const BulkCopies::Load& c) {
     if (c.mbarrier != offset) return false;
-    if (c.bytes != 0) std::memcpy(owner.shared + c.to, c.from, c.bytes);
+    if (c.box)
+      c.box->load(owner.shared + c.to);
+    else if (c.bytes != 0)
+      std::memcpy(owner.shared + c.to, c.from, c.bytes);
     if (owner.checks != nullptr) owner.checks->bulk_landed(c);
     complete_tx(s, c.inst, owner, m, c.bytes, c.warp % kGangWarps, c.lane);
     return true;
@@ -154,14 +192,15 @@ const Inst* run_bulk_store(Strand& s, const Inst* i) {
                           .from = at.offset,
                           .to = global_bytes(s, i, to, bytes, true, w, l),
                           .bytes = bytes};
-      const auto thread = static_cast<std::size_t>(c.warp * 32 + l);
-      b.bulk->committed.resize((b.threads + 31) / 32 * 32);
-      c.group = b.bulk->committed[thread];
-      if (b.checks != nullptr) c.time = b.checks->bulk_store(s, i, w, l, at.offset, to, bytes);
+      c.group = open_bulk_group(b, c.warp, l);
+      if (b.checks != nullptr) {
+        const GlobalRange range{to, bytes};
+        c.time = b.checks->bulk_store(s, i, w, l, at.offset, bytes, {&range, 1});
+      }
       const u64 sectors = log_range(b, Sectors::of(to, bytes), 1, false).sectors;
       b.hot->gst_transactions += sectors;
       b.hot->bulk_sectors += sectors;
-      b.hot->bulk_shared_loads += wavefronts(bytes);
+      b.hot->bulk_shared_loads += bulk_wavefronts(bytes);
       b.bulk->stores.push_back(c);
       ++b.progress;
     }

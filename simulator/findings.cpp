@@ -174,6 +174,14 @@ void raise_depth(const Strand& s, const Inst* i) {
       "have them meet between branches");
 }
 
+void raise_base_offset(const Strand& s, const Inst* i) {
+  const LaunchContext& context = *s.block->launch;
+  throw Error(
+      context.module->file, context.program->positions[i->id].line, 0,
+      "matrix descriptors with a base offset are not simulated",
+      "align matrices in shared memory to the repeating pattern of their swizzle (256, 512 or 1024 bytes)");
+}
+
 void raise_divergence(Strand& s, const WaitingLanes& waiting, const char* what, const char* where) {
   const int w = s.first_warp;
   const std::uint32_t missing = waiting.wanted & ~waiting.lanes;

@@ -43,6 +43,7 @@ constexpr std::string_view kPatterns[] = {
     "fence.release.sync_restrict::shared::cta.cluster",
     "fence.mbarrier_init.release.cluster",
     "fence.proxy.{alias,async,async.global,async.shared::cta,async.shared::cluster}",
+    "fence.proxy.tensormap::generic.{acquire,release}.{cta,cluster,gpu,sys}",
     "fence.proxy.async::generic.acquire.sync_restrict::shared::cluster.cluster",
     "fence.proxy.async::generic.release.sync_restrict::shared::cta.cluster",
     "griddepcontrol.{launch_dependents,wait}",
@@ -53,6 +54,7 @@ constexpr std::string_view kPatterns[] = {
     "nanosleep.u32",
     "prefetch{,.global,.local}.{L1,L2}",
     "prefetch.global.{L2::evict_last,L2::evict_normal}",
+    "prefetch{,.const,.param}.tensormap",
     "prefetchu.L1",
     "redux.sync.{add,min,max}.{u32,s32}",
     "redux.sync.{and,or,xor}.b32",
@@ -60,18 +62,63 @@ constexpr std::string_view kPatterns[] = {
     "ret{,.uni}",
     "setmaxnreg.{inc,dec}.sync.aligned.u32",
     "shfl{,.sync}.{up,down,bfly,idx}.b32",
+    "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.{cta,cluster,gpu,sys}.sync."
+    "aligned",
+    "tensormap.replace.tile.global_address{,.global,.shared::cta}.b1024.b64",
+    "tensormap.replace.tile.global_stride{,.global,.shared::cta}.b1024.b64",
+    "tensormap.replace.tile.{rank,box_dim,global_dim,element_stride,elemtype,interleave_layout,swizzle_mode,"
+    "fill_"
+    "mode}{,.global,.shared::cta}.b1024.b32",
     "trap",
     "vote{,.sync}.{all,any,uni}.pred",
     "vote{,.sync}.ballot.b32",
+    "wgmma.{commit_group,fence}.sync.aligned",
+    "wgmma.mma_async.sync.aligned.m64n{8,16,24,32,40,48,56,64,72,80,88,96,104,112,120,128,136,144"
+    ",152,160,168,176,184,192,200,208,216,224,232,240,248,256}k16.{f16,f32}.f16.f16",
+    "wgmma.mma_async.sync.aligned.m64n{8,16,24,32,40,48,56,64,72,80,88,96,104,112,120,128,136,144"
+    ",152,160,168,176,184,192,200,208,216,224,232,240,248,256}k16.f32.bf16.bf16",
+    "wgmma.mma_async.sync.aligned.m64n{8,16,24,32,40,48,56,64,72,80,88,96,104,112,120,128,136,144"
+    ",152,160,168,176,184,192,200,208,216,224,232,240,248,256}k32.{f16,f32}.{e4m3,e5m2}.{e4m3,e5m"
+    "2}",
+    "wgmma.mma_async.sync.aligned.m64n{8,16,24,32,48,64,80,96,112,128,144,160,176,192,208,224,240"
+    ",256}k32{,.satfinite}.s32.{s8,u8}.{s8,u8}",
+    "wgmma.mma_async.sync.aligned.m64n{8,16,24,32,40,48,56,64,72,80,88,96,104,112,120,128,136,144"
+    ",152,160,168,176,184,192,200,208,216,224,232,240,248,256}k8.f32.tf32.tf32",
+    "wgmma.wait_group.sync.aligned",
 };
 
+// Copies in bulk, which begin as those of cp.async.
+constexpr std::string_view kBulkPatterns[] = {
+    "cp.async.bulk.commit_group",
+    "cp.async.bulk.global.shared::cta.bulk_group{,.L2::cache_hint}",
+    "cp.async.bulk.prefetch.L2.global{,.L2::cache_hint}",
+    "cp.async.bulk.prefetch.tensor.{1d,2d,3d,4d,5d}.L2.global{,.tile}{,.L2::cache_hint}",
+    "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes{,.multicast::cluster}{,.L2::cache_"
+    "hint}",
+    "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes{,.L2::cache_hint}",
+    "cp.async.bulk.tensor.{1d,2d,3d,4d,5d}.global.shared::cta{,.tile}.bulk_group{,.L2::cache_hint}",
+    "cp.async.bulk.tensor.{1d,2d,3d,4d,5d}.shared::cluster.global{,.tile}.mbarrier::complete_tx::bytes{,."
+    "multicast::cluster}{,.L2::cache_hint}",
+    "cp.async.bulk.tensor.{1d,2d,3d,4d,5d}.shared::cta.global{,.tile}.mbarrier::complete_tx::bytes{,.L2::"
+    "cache_hint}",
+    "cp.async.bulk.wait_group{,.read}",
+    "cp.reduce.async.bulk.tensor.{1d,2d,3d,4d,5d}.global.shared::cta.{add,min,max,inc,dec,and,or,xor}{,.tile}"
+    "."
+    "bulk_group{,.L2::cache_hint}",
+};
+
+std::set<std::string, std::less<>> forms_of(std::span<const std::string_view> patterns) {
+  std::set<std::string, std::less<>> forms;
+  for (const std::string_view pattern : patterns)
+    for (std::string& form : sim::expand_spelling(pattern)) forms.insert(std::move(form));
+  return forms;
+}
 const std::set<std::string, std::less<>>& all_forms() {
-  static const std::set<std::string, std::less<>> kForms = [] {
-    std::set<std::string, std::less<>> forms;
-    for (const std::string_view pattern : kPatterns)
-      for (std::string& form : sim::expand_spelling(pattern)) forms.insert(std::move(form));
-    return forms;
-  }();
+  static const std::set<std::string, std::less<>> kForms = forms_of(kPatterns);
+  return kForms;
+}
+const std::set<std::string, std::less<>>& bulk_forms() {
+  static const std::set<std::string, std::less<>> kForms = forms_of(kBulkPatterns);
   return kForms;
 }
 
@@ -87,6 +134,8 @@ bool has_listed_forms(std::string_view base) {
 }
 
 std::span<const std::string_view> listed_patterns() { return kPatterns; }
+std::span<const std::string_view> bulk_patterns() { return kBulkPatterns; }
+bool is_bulk_form(std::string_view opcode) { return bulk_forms().contains(opcode); }
 
 namespace {
 
@@ -125,6 +174,18 @@ int find_row_in_any_order(std::string_view opcode) {
   return at == kRows.end() ? -1 : at->second;
 }
 
+std::string_view listed_form(std::string_view opcode) {
+  if (is_listed_form(opcode)) return opcode;
+  static const auto kForms = [] {
+    std::unordered_map<std::string, std::string_view> forms;
+    for (const std::string& form : all_forms()) forms.emplace(without_order(form), form);
+    return forms;
+  }();
+  const std::string key = without_order(opcode);  // "" where a modifier is there twice
+  const auto at = kForms.find(key);
+  return key.empty() || at == kForms.end() ? std::string_view{} : at->second;
+}
+
 std::string unknown_modifier(std::string_view opcode) {
   const std::string_view base = base_of(opcode);
   std::set<std::string, std::less<>> known;
@@ -139,6 +200,8 @@ std::string unknown_modifier(std::string_view opcode) {
     }
   };
   for (const std::string& form : all_forms()) add(form);
+  if (opcode.find(".bulk") != opcode.npos)
+    for (const std::string& form : bulk_forms()) add(form);
   for (const sim::IsaRow& row : sim::isa_rows())
     if (std::string_view(row.spelling).starts_with(base))
       for (const std::string& form : sim::expand_spelling(row.spelling)) add(form);

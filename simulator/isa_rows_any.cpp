@@ -1,7 +1,9 @@
 // Rows that gain little from wide vectors, for any x86-64 processor.
 #include "simulator/ops_async.h"
 #include "simulator/ops_cluster.h"
+#include "simulator/ops_sparse.h"
 #include "simulator/ops_tensor.h"
+#include "simulator/ops_wgmma.h"
 
 namespace stitchwork::sim {
 
@@ -14,6 +16,8 @@ std::span<const IsaRow> isa_rows_any() {
     add_tensor_rows();
     add_cluster_rows();
     add_async_rows();
+    add_wgmma_rows();
+    add_sparse_rows();
   }
   return {g_rows, static_cast<std::size_t>(g_row_count)};
 }

@@ -338,7 +338,8 @@ void Lowering::count_statement(int index) {
 void Lowering::lower_statement(int index) {
   const Statement& s = fn_.body[static_cast<std::size_t>(index)];
   count_statement(index);
-  const Opcode op(s.opcode);
+  const std::string_view listed = listed_form(s.opcode);  // modifiers as it has them
+  const Opcode op(listed.empty() ? std::string_view(s.opcode) : listed);
   if (op.base == "bra" || op.base == "ret" || op.base == "exit") {
     lower_branch();
     return;
@@ -352,7 +353,7 @@ void Lowering::lower_statement(int index) {
     g.flags = s.guard_negated;
     g.aux = static_cast<std::uint16_t>(pipe_of(op, s.opcode));
   }
-  if (has_listed_forms(op.base) && !is_listed_form(s.opcode)) unknown();
+  if (has_listed_forms(op.base) && listed.empty()) unknown();
   if (op.base == "mov")
     lower_move(op);
   else if (op.base == "setp")
@@ -373,7 +374,8 @@ void Lowering::lower_statement(int index) {
     lower_row(row);
   else if (!lower_three_way_extremum(op) && !lower_mixed_precision(op) && !lower_control(op) &&
            !lower_cluster_address(op) && !lower_carry(op) && !lower_warp(op) && !lower_async(op) &&
-           !lower_mbarrier(op) && !lower_bulk(op) && !lower_matrix(op))
+           !lower_mbarrier(op) && !lower_tensor_copy(op) && !lower_tensor_map(op) && !lower_bulk(op) &&
+           !lower_matrix(op) && !lower_wgmma(op))
     unknown();
   if (s.guard >= 0) {
     emit("@unguard").guarded = false;

@@ -22,6 +22,9 @@ struct Opcode {
 /// The registers that hold an operand of a signature letter.
 RegisterClass class_of_letter(char letter);
 
+/// Those of mma, mma.sp and wmma.mma, optional modifiers in braces.
+std::vector<std::string> matrix_forms();
+
 class Lowering {
  public:
   Lowering(const File& file, const Function& function);
@@ -86,9 +89,17 @@ class Lowering {
   void lower_async_arrive(const Opcode& op);
   bool lower_mbarrier(const Opcode& op);
   bool lower_bulk(const Opcode& op);
+  bool lower_tensor_copy(const Opcode& op);
+  bool lower_tensor_map(const Opcode& op);
+  std::uint32_t tensor_map_address(const Operand& map);
+  bool lower_wgmma(const Opcode& op);
+  void lower_wgmma_product(const Opcode& op);
   void require_sm(int sm, std::string_view what);
   bool lower_matrix(const Opcode& op);
   void lower_mma(const Opcode& op);
+  void lower_sparse_mma(const Opcode& op);
+  std::vector<std::uint32_t> matrix_registers(std::size_t operand, int count, bool is_double, bool is_float,
+                                              bool defines);
   void lower_wmma_access(const Opcode& op);
   bool lower_warp(const Opcode& op);
   std::string_view space_of(const Opcode& op, const Operand& address) const;

@@ -3,6 +3,8 @@
 
 #include "core/base/error.h"
 #include "simulator/atomics.h"
+#include "simulator/bulk_copy.h"
+#include "simulator/forms.h"
 #include "simulator/lower.h"
 #include "simulator/machine.h"
 
@@ -142,26 +144,24 @@ bool Lowering::lower_bulk(const Opcode& op) {
     i.flags = read;
     return true;
   }
-  const bool hint = rest.back() == "L2::cache_hint";
-  const std::size_t words = rest.size() - (hint ? 1 : 0);
-  if (words != 3) return false;
-  const bool load = (rest[0] == "shared::cluster" || rest[0] == "shared::cta") && rest[1] == "global" &&
-                    rest[2] == "mbarrier::complete_tx::bytes";
-  const bool store = rest[0] == "global" && rest[1] == "shared::cta" && rest[2] == "bulk_group";
-  if (!load && !store) return false;
+  if (!is_bulk_form(s.opcode)) unknown();
+  const bool hint = op.has("L2::cache_hint"), multicast = op.has("multicast::cluster");
+  if (rest[0] == "prefetch") return true;  // what is in L2 is not asked for
+  const bool load = rest[0] != "global";
   const std::size_t addresses[] = {0, 1, 3};
-  bool fits = s.operands.size() == (load ? 4u : 3u) + (hint ? 1 : 0);
+  bool fits = s.operands.size() == (load ? 4u : 3u) + multicast + hint;
   for (std::size_t k = 0; fits && k < (load ? 3u : 2u); ++k)
     fits = s.operands[addresses[k]].kind == Operand::Kind::kAddress;
   if (!fits)
-    fail(fmt::format("{} takes two addresses and a size{}{}", s.opcode, load ? ", and an mbarrier" : "",
-                     hint ? ", and a cache policy" : ""));
+    fail(fmt::format("{} takes two addresses and a size{}{}{}", s.opcode, load ? ", and an mbarrier" : "",
+                     multicast ? ", and a mask of blocks" : "", hint ? ", and a cache policy" : ""));
   if (hint) source(s.operands.back(), 'd');
   const std::uint32_t to = whole_address(s.operands[0]), from = whole_address(s.operands[1]);
   const std::uint32_t bytes = source(s.operands[2], 'r');
   const std::uint32_t mbarrier = load ? whole_address(s.operands[3]) : kNone;
   if (class_of(load ? from : to) != RegisterClass::k64) fail("a global address has 64 bits");
-  IrInst& i = emit(load ? "@bulk.load" : "@bulk.store", 0, load ? 0b1111 : 0b111);
+  const std::uint32_t ranks = multicast ? source(s.operands[4], 'h') : kNone;
+  IrInst& i = emit(load ? "@bulk.load" : "@bulk.store", 0, load ? (multicast ? 0b11111 : 0b1111) : 0b111);
   i.o[0] = to;
   i.o[1] = from;
   i.o[2] = bytes;
@@ -169,6 +169,8 @@ bool Lowering::lower_bulk(const Opcode& op) {
   if (class_of(load ? to : from) == RegisterClass::k32) i.aux |= sim::kBulkNarrowShared;
   if (load && class_of(mbarrier) == RegisterClass::k32) i.aux |= sim::kBulkNarrowMbarrier;
   if (rest[0] == "shared::cluster") i.flags = sim::kBulkRemote;
+  i.o[4] = ranks;
+  if (multicast) i.flags |= sim::kBulkMulticast;
   return true;
 }
 

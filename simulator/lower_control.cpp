@@ -277,7 +277,9 @@ bool Lowering::lower_control(const Opcode& op) {
     // One memory, executed in order: a fence has nothing to wait for. The race check wants to know of it.
     const bool proxy = std::any_of(op.modifiers.begin(), op.modifiers.end(),
                                    [](std::string_view m) { return m.starts_with("proxy"); });
-    if (!proxy)
+    if (op.has("proxy") && op.has("tensormap::generic")) {
+      // A map is read when a copy names it: there is nothing that was read before.
+    } else if (!proxy)
       emit("@fence").flags = op.has("cta") ? 1 : 0;
     else if (!op.has("proxy::alias") && !op.has("alias"))
       emit("@proxy_fence");

@@ -50,10 +50,12 @@ class Decoder {
       for (const IrInst& i : block.insts)
         for (int k = 0; k < 6; ++k)
           if (i.uses >> k & 1) read_[i.o[k]] = true;
+    for (const IrBlock& block : f.blocks) find_products(block, f);
   }
 
   void decode(const IrInst& i) {
-    if (!p_.tracked_names.empty()) track(i);
+    if (!p_.tracked_names.empty()) track(i, tracked_, p_.tracked);
+    if (!p_.product_names.empty()) track(i, product_, p_.products);
     sim::Inst d{};
     d.fn[0] = rows_[i.row].full;
     d.fn[1] = rows_[i.row].masked;
@@ -82,17 +84,36 @@ class Decoder {
     while (last > 1 && (i.defs >> (last - 1) & 1) && !read_[i.o[last - 1]]) --last;
     return static_cast<std::uint8_t>(last);
   }
-  void track(const IrInst& i) {
+  /// Registers that wgmma reads or writes while others run.
+  void find_products(const IrBlock& block, const IrFunction& f) {
+    for (std::size_t at = 0; at < block.insts.size(); ++at) {
+      const IrInst& first = block.insts[at];
+      if (first.row != wgmma_) continue;
+      product_.resize(f.values.size(), -1);
+      for (int k = 0; k < first.count; ++k) {
+        const IrInst& i = block.insts[at + static_cast<std::size_t>(k / 6)];
+        const std::uint32_t v = i.o[k % 6];
+        if (f.values[v].kind != Value::Kind::kRegister || f.values[v].cls != RegisterClass::k32 ||
+            product_[v] >= 0)
+          continue;
+        product_[v] = static_cast<int>(p_.product_names.size());
+        p_.product_names.push_back(v < fn_.registers.size() ? fn_.registers[v].name : "a register");
+      }
+    }
+  }
+  void track(const IrInst& i, const std::vector<int>& number, std::vector<TrackedInst>& list) {
     TrackedInst t;
     t.inst = static_cast<std::uint32_t>(p_.positions.size());
     t.rule = unset_rule(i);
     for (int k = 0; k < 6; ++k) {
-      const bool use = i.uses >> k & 1, def = i.defs >> k & 1;
-      if (!(use || def) || tracked_[i.o[k]] < 0) continue;
+      const bool def = i.defs >> k & 1;
+      // What D was counts where scale-d says so: it need not be set.
+      const bool use = (i.uses >> k & 1) && !(i.row == wgmma_ && k >= i.count);
+      if (!(use || def) || number[i.o[k]] < 0) continue;
       (use ? t.uses : t.defs) |= static_cast<std::uint8_t>(1 << k);
-      t.registers[k] = tracked_[i.o[k]];
+      t.registers[k] = number[i.o[k]];
     }
-    if (t.uses != 0 || t.defs != 0) p_.tracked.push_back(t);
+    if (t.uses != 0 || t.defs != 0) list.push_back(t);
   }
 
   const Function& fn_;
@@ -101,6 +122,8 @@ class Decoder {
   std::span<const sim::IsaRow> rows_ = sim::isa_rows();
   std::vector<int> tracked_;  // by value: its number among the tracked, -1
   std::vector<bool> read_;    // by value
+  std::vector<int> product_;  // by value: its number among the registers of wgmma, -1
+  const int wgmma_ = sim::find_row("@wgmma");
 };
 
 SlotInit slot_init(const Value& value, std::uint32_t offset) {
@@ -205,11 +228,13 @@ std::vector<std::string> supported_instructions() {
     if (row.spelling[0] == '@') continue;
     for (std::string& form : sim::expand_spelling(row.spelling)) forms.push_back(std::move(form));
   }
-  for (const std::string_view pattern : listed_patterns())
-    for (std::string& form : sim::expand_spelling(pattern)) forms.push_back(std::move(form));
+  for (const auto& patterns : {listed_patterns(), bulk_patterns()})
+    for (const std::string_view pattern : patterns)
+      for (std::string& form : sim::expand_spelling(pattern)) forms.push_back(std::move(form));
   for (const char* pattern : {"mapa{,.shared::cluster}.{u32,u64}", "getctarank{,.shared::cluster}.{u32,u64}",
                               "cp.async.mbarrier.arrive{,.noinc}{,.shared,.shared::cta}.b64"})
     for (std::string& form : sim::expand_spelling(pattern)) forms.push_back(std::move(form));
+  for (std::string& form : matrix_forms()) forms.push_back(std::move(form));
   // Forms built from several rows or with many optional modifiers.
   for (const char* form :
        {"setp.CMP{.ftz}{.and,.or,.xor}.TYPE p|q",
@@ -232,24 +257,16 @@ std::vector<std::string> supported_instructions() {
         "red{.relaxed,.release}{.cta,.cluster,.gpu,.sys}{.global,.shared,.shared::cluster}"
         ".{add,min,max,and,or,xor,"
         "inc,dec}.TYPE",
-        "mbarrier.init{.shared,.shared::cta}.b64",
-        "mbarrier.inval{.shared,.shared::cta}.b64",
+        "mbarrier.init{.shared,.shared::cta}.b64", "mbarrier.inval{.shared,.shared::cta}.b64",
         "mbarrier.{expect_tx,complete_tx}{.relaxed}{.cta,.cluster}{.shared,.shared::cta,."
         "shared::cluster}.b64",
         "mbarrier.{arrive,arrive_drop}{.expect_tx,.noComplete}{.release,.relaxed}{.cta,."
         "cluster}{.shared,.shared::cta,.shared::cluster}.b64",
         "mbarrier.{test_wait,try_wait}{.parity}{.acquire,.relaxed}{.cta,.cluster}{.shared,."
         "shared::cta}.b64",
-        "mbarrier.pending_count.b64",
-        "cp.async.bulk.{shared::cta,shared::cluster}.global.mbarrier::complete_tx::bytes{."
-        "L2::cache_hint}",
-        "cp.async.bulk.global.shared::cta.bulk_group{.L2::cache_hint}",
-        "cp.async.bulk.commit_group",
-        "cp.async.bulk.wait_group{.read}",
-        "{min,max}{.ftz}{.NaN}{.abs}.f32 of three numbers",
+        "mbarrier.pending_count.b64", "{min,max}{.ftz}{.NaN}{.abs}.f32 of three numbers",
         "{ldmatrix,stmatrix}.sync.aligned.m8n8.{x1,x2,x4}{.trans}{,.shared,.shared::cta}.b16",
-        "mov.{b16,b32,b64} packing and unpacking",
-        "mov.{v2,v4,v8}.TYPE"}) {
+        "mov.{b16,b32,b64} packing and unpacking", "mov.{v2,v4,v8}.TYPE"}) {
     forms.push_back(form);
   }
   std::sort(forms.begin(), forms.end());

@@ -1,4 +1,5 @@
 // Tensor-core instructions: mma.sync, ldmatrix, stmatrix, movmatrix.
+#include <array>
 #include <charconv>
 #include <optional>
 
@@ -15,14 +16,17 @@ using sim::MatrixShape;
 
 /// Devices that multiply matrices of fp8 (PTX ISA, mma.sync).
 constexpr int kFloat8Sm = 89;
+/// Devices that multiply sparse ones (PTX ISA, mma.sp).
+constexpr int kSparseSm = 80;
+
+constexpr std::pair<std::string_view, MatrixElement> kMatrixTypes[] = {
+    {"f16", MatrixElement::kF16},   {"bf16", MatrixElement::kBF16}, {"tf32", MatrixElement::kTF32},
+    {"f32", MatrixElement::kF32},   {"f64", MatrixElement::kF64},   {"s8", MatrixElement::kS8},
+    {"u8", MatrixElement::kU8},     {"s32", MatrixElement::kS32},   {"e4m3", MatrixElement::kE4M3},
+    {"e5m2", MatrixElement::kE5M2}, {"s4", MatrixElement::kS4},     {"u4", MatrixElement::kU4}};
 
 std::optional<MatrixElement> element_of(std::string_view type) {
-  static constexpr std::pair<std::string_view, MatrixElement> kTypes[] = {
-      {"f16", MatrixElement::kF16},   {"bf16", MatrixElement::kBF16}, {"tf32", MatrixElement::kTF32},
-      {"f32", MatrixElement::kF32},   {"f64", MatrixElement::kF64},   {"s8", MatrixElement::kS8},
-      {"u8", MatrixElement::kU8},     {"s32", MatrixElement::kS32},   {"e4m3", MatrixElement::kE4M3},
-      {"e5m2", MatrixElement::kE5M2}, {"s4", MatrixElement::kS4},     {"u4", MatrixElement::kU4}};
-  for (const auto& [name, e] : kTypes)
+  for (const auto& [name, e] : kMatrixTypes)
     if (name == type) return e;
   return std::nullopt;
 }
@@ -50,7 +54,10 @@ const std::vector<Operand>& elements_of(const Operand& o, std::vector<Operand>& 
 bool Lowering::lower_matrix(const Opcode& op) {
   const Statement& s = fn_.body[static_cast<std::size_t>(current_)];
   if (op.base == "mma" && op.has("sync")) {
-    lower_mma(op);
+    if (op.modifiers[0].starts_with("sp"))
+      lower_sparse_mma(op);
+    else
+      lower_mma(op);
     return true;
   }
   if (op.base == "wmma" && !op.modifiers.empty()) {
@@ -184,18 +191,12 @@ void Lowering::lower_mma(const Opcode& op) {
   };
   const int counts[4] = {registers(shape.m * shape.n, *d, false), registers(shape.m * shape.k, *a, true),
                          registers(shape.n * shape.k, *b, true), registers(shape.m * shape.n, *c, false)};
+  const MatrixElement elements[4] = {*d, *a, *b, *c};
   std::vector<std::uint32_t> order[4];
   for (std::size_t o = 1; o <= 4; ++o) {  // the result last: its registers may be sources too
-    const Operand& operand = s.operands[o % 4];
-    std::vector<Operand> one;
-    const auto& parts = elements_of(operand, one);
-    const MatrixElement e = o == 1 ? *a : o == 2 ? *b : o == 3 ? *c : *d;
-    if (static_cast<int>(parts.size()) != counts[o % 4])
-      fail(fmt::format("operand {} of {} has {} registers, {} given", o % 4, s.opcode, counts[o % 4],
-                       parts.size()));
-    const char letter = e == MatrixElement::kF64 ? 'e' : e == MatrixElement::kF32 ? 'f' : 'r';
-    for (const Operand& part : parts)
-      order[o % 4].push_back(o == 4 ? destination(part, letter) : source(part, letter));
+    const MatrixElement e = elements[o % 4];
+    order[o % 4] =
+        matrix_registers(o % 4, counts[o % 4], e == MatrixElement::kF64, e == MatrixElement::kF32, o == 4);
   }
   std::vector<std::uint32_t> all = order[0];
   for (int o = 1; o < 4; ++o) all.insert(all.end(), order[o].begin(), order[o].end());
@@ -203,6 +204,93 @@ void Lowering::lower_mma(const Opcode& op) {
       .weights.multiply_adds[static_cast<std::size_t>(sim::tensor_type(shape))] +=
       static_cast<std::uint32_t>(shape.m * shape.n * shape.k);
   emit_wide(wmma ? "@wmma.mma" : "@mma", all, order[0].size(), false).imm = shape.bits();
+}
+
+/// The registers of a matrix that is operand `k` of the statement.
+std::vector<std::uint32_t> Lowering::matrix_registers(std::size_t k, int count, bool is_double, bool is_float,
+                                                      bool defines) {
+  const Statement& s = fn_.body[static_cast<std::size_t>(current_)];
+  std::vector<Operand> one;
+  const auto& parts = elements_of(s.operands[k], one);
+  if (static_cast<int>(parts.size()) != count)
+    fail(fmt::format("operand {} of {} has {} registers, {} given", k, s.opcode, count, parts.size()));
+  const char letter = is_double ? 'e' : is_float ? 'f' : 'r';
+  std::vector<std::uint32_t> registers;
+  for (const Operand& part : parts)
+    registers.push_back(defines ? destination(part, letter) : source(part, letter));
+  return registers;
+}
+
+/// mma.sp{::ordered_metadata}.sync.aligned.SHAPE.row.col{.satfinite}.D.A.B.C d, a, b, c, metadata, selector
+void Lowering::lower_sparse_mma(const Opcode& op) {
+  const Statement& s = fn_.body[static_cast<std::size_t>(current_)];
+  auto m = op.modifiers;
+  if (m[0] != "sp" && m[0] != "sp::ordered_metadata") unknown();
+  m.erase(m.begin());
+  const bool saturate = std::erase(m, std::string_view("satfinite")) > 0;
+  MatrixShape shape;
+  if (m.size() != 9 || m[0] != "sync" || m[1] != "aligned" || !parse_shape(m[2], shape) || m[3] != "row" ||
+      m[4] != "col")
+    unknown();
+  const auto d = element_of(m[5]), a = element_of(m[6]), b = element_of(m[7]), c = element_of(m[8]);
+  if (!d || !a || !b || !c || !sim::sparse_supported(shape, *a, *b, *c, *d, saturate)) unknown();
+  require_sm(sim::is_float8(*a) ? kFloat8Sm : kSparseSm, "products of sparse matrices");
+  shape.a = *a;
+  shape.b = *b;
+  shape.c = *c;
+  shape.d = *d;
+  shape.saturate = saturate;
+  if (s.operands.size() != 6) fail(fmt::format("{} takes six operands", s.opcode));
+  const Operand& selector = s.operands[5];
+  if (selector.kind != Operand::Kind::kInteger ||
+      selector.bits >= static_cast<std::uint64_t>(sim::sparse_selectors(shape)))
+    fail(fmt::format("{}: the sparsity selector is a constant below {}", s.opcode,
+                     sim::sparse_selectors(shape)));
+  const int accumulators = shape.m * shape.n;
+  const auto registers = [&](std::size_t k, int elements, MatrixElement e, bool defines) {
+    return matrix_registers(k, sim::fragment_registers(elements, e), false, e == MatrixElement::kF32,
+                            defines);
+  };
+  std::vector<std::uint32_t> sources = registers(1, shape.m * shape.k / 2, *a, false);
+  for (const auto& more : {registers(2, shape.n * shape.k, *b, false), registers(3, accumulators, *c, false)})
+    sources.insert(sources.end(), more.begin(), more.end());
+  sources.push_back(source(s.operands[4], 'r'));
+  std::vector<std::uint32_t> all = registers(0, accumulators, *d, true);
+  const std::size_t defined = all.size();
+  all.insert(all.end(), sources.begin(), sources.end());
+  f_.blocks[static_cast<std::size_t>(block_)]
+      .weights.multiply_adds[static_cast<std::size_t>(sim::tensor_type(shape))] +=
+      static_cast<std::uint32_t>(accumulators * shape.k / 2);
+  IrInst& i = emit_wide("@mma.sp", all, defined, false);
+  i.imm = shape.bits();
+  i.flags = static_cast<std::uint8_t>(selector.bits);
+}
+
+std::vector<std::string> matrix_forms() {
+  std::vector<std::string> forms;
+  const auto add = [&](const std::string& begin, const char* layout, const MatrixShape& shape,
+                       auto supported) {
+    for (const auto& [a, a_type] : kMatrixTypes)
+      for (const auto& [b, b_type] : kMatrixTypes)
+        for (const auto& [c, c_type] : kMatrixTypes)
+          for (const auto& [d, d_type] : kMatrixTypes) {
+            if (!supported(shape, a_type, b_type, c_type, d_type, false)) continue;
+            forms.push_back(fmt::format(
+                "{}.sync.aligned.{}{}.{}.{}.{}.{}", begin, layout,
+                supported(shape, a_type, b_type, c_type, d_type, true) ? "{.satfinite}" : "", d, a, b, c));
+          }
+  };
+  for (const int m : {8, 16})
+    for (const int k : {4, 8, 16, 32, 64, 128}) {
+      const MatrixShape shape{.m = m, .n = 8, .k = k};
+      const std::string layout = fmt::format("m{}n8k{}.row.col", m, k);
+      add("mma", layout.c_str(), shape, sim::mma_supported);
+      add("mma.sp{::ordered_metadata}", layout.c_str(), shape, sim::sparse_supported);
+    }
+  for (const auto& [m, n, k] : {std::array{16, 16, 16}, {32, 8, 16}, {8, 32, 16}, {16, 16, 8}, {8, 8, 4}})
+    add("wmma.mma", fmt::format("{{row,col}}.{{row,col}}.m{}n{}k{}", m, n, k).c_str(),
+        {.m = m, .n = n, .k = k}, sim::wmma_supported);
+  return forms;
 }
 
 }  // namespace stitchwork::ptx

@@ -140,6 +140,44 @@ constexpr bool mma_supported(const MatrixShape& s, MatrixElement a, MatrixElemen
   return a == E::kF16 && half && (s.k == 8 || s.k == 16);
 }
 
+/// The forms of mma.sp that are executed (PTX ISA 8.7, 9.7.14.6): A holds half of its elements.
+constexpr bool sparse_supported(const MatrixShape& s, MatrixElement a, MatrixElement b, MatrixElement c,
+                                MatrixElement d, bool saturate) {
+  using E = MatrixElement;
+  if (s.m != 16 || s.n != 8) return false;
+  const bool whole = c == E::kS32 && d == E::kS32, single = c == E::kF32 && d == E::kF32;
+  if (is_int8(a) && is_int8(b)) return whole && (s.k == 32 || s.k == 64);
+  if (is_int4(a) && is_int4(b)) return whole && (s.k == 64 || s.k == 128);
+  if (saturate) return false;
+  if (is_float8(a) && is_float8(b)) return s.k == 64 && (single || (c == E::kF16 && d == E::kF16));
+  if (a != b) return false;
+  if (a == E::kTF32) return single && (s.k == 8 || s.k == 16);
+  if (a == E::kBF16) return single && (s.k == 16 || s.k == 32);
+  const bool half = (c == E::kF16 || c == E::kF32) && (d == E::kF16 || d == E::kF32);
+  return a == E::kF16 && half && (s.k == 16 || s.k == 32);
+}
+
+/// Where the metadata of a sparse A is: of stored element j (of 4-bit integers, of pair j) of a row, `bits`
+/// bits of a lane's word.
+struct SparsePlace {
+  int lane = 0, shift = 0;
+};
+constexpr int sparse_bits(MatrixElement a) { return a == MatrixElement::kTF32 ? 4 : 2; }
+/// Stored elements, or pairs, that have metadata, of a row.
+constexpr int sparse_entries(const MatrixShape& s) { return is_int4(s.a) ? s.k / 4 : s.k / 2; }
+/// Sparsity selectors are below this.
+constexpr int sparse_selectors(const MatrixShape& s) {
+  const int words = 16 * sparse_entries(s) * sparse_bits(s.a) / 32;  // of all rows, in as many lanes
+  return 32 / words;
+}
+constexpr SparsePlace sparse_place(const MatrixShape& s, int selector, int row, int j) {
+  const int bit = j * sparse_bits(s.a), group = row % 8 * 4, lower = row / 8;
+  const int per_row = sparse_entries(s) * sparse_bits(s.a);
+  if (element_bits(s.a) >= 16)  // rows r and r + 8 share a word
+    return {group + (per_row == 16 ? selector : 2 * selector + bit / 16), 16 * lower + bit % 16};
+  return {group + (per_row == 32 ? 2 * selector : bit / 32 * 2) + lower, bit % 32};
+}
+
 /// Registers of the operands of wmma (PTX ISA, "Matrix fragments for WMMA"): fp16 inputs are held twice.
 constexpr int wmma_registers(int elements, MatrixElement e, bool input) {
   return input && e == MatrixElement::kF16 ? 8 : fragment_registers(elements, e);

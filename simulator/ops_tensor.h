@@ -1,6 +1,6 @@
 // Tensor-core instructions. Fragments are spread over the lanes as the PTX ISA draws them; products are exact
-// and added in double precision, in order of k, then rounded once: the ISA leaves the order and the precision
-// of these sums open ("at least single precision").
+// and added in double precision in order of k, then rounded once: the ISA leaves both open ("at least single
+// precision").
 #pragma once
 
 #include "simulator/matrix.h"
@@ -42,7 +42,7 @@ SW_INLINE auto element_value(u32 word, int e) {
   }
 }
 
-constexpr int kMaxM = 16, kMaxN = 8, kMaxK = 64;
+constexpr int kMaxM = 16, kMaxN = 8, kMaxK = 128;
 
 template <class T>
 struct MmaTiles {
@@ -100,76 +100,91 @@ SW_INLINE void store_accumulator(std::byte* p, const MatrixShape& shape, int ind
   }
 }
 
+/// A or B of a product whose registers begin at operand `first`.
 template <class T>
-void mma_tile(Strand& s, const Inst* i, int w, const MatrixShape& shape) {
+void gather_matrix(const Strand& s, const Inst* i, int w, const MatrixShape& shape, MatrixElement e,
+                   int first, bool is_a, MmaTiles<T>& t) {
   using E = MatrixElement;
-  MmaTiles<T> t;
-  const int d_regs = fragment_registers(shape.m * shape.n, shape.d);
-  const int a_regs = fragment_registers(shape.m * shape.k, shape.a);
-  const int b_regs = fragment_registers(shape.n * shape.k, shape.b);
-  auto gather = [&](E e, int first, bool is_a) {
-    if constexpr (std::is_same_v<T, i64>) {
-      if (e == E::kS8)
-        gather_ab<E::kS8>(s, i, w, shape, first, is_a, t);
-      else if (e == E::kU8)
-        gather_ab<E::kU8>(s, i, w, shape, first, is_a, t);
-      else if (e == E::kS4)
-        gather_ab<E::kS4>(s, i, w, shape, first, is_a, t);
-      else
-        gather_ab<E::kU4>(s, i, w, shape, first, is_a, t);
-    } else {
-      if (e == E::kF16)
-        gather_ab<E::kF16>(s, i, w, shape, first, is_a, t);
-      else if (e == E::kBF16)
-        gather_ab<E::kBF16>(s, i, w, shape, first, is_a, t);
-      else if (e == E::kTF32)
-        gather_ab<E::kTF32>(s, i, w, shape, first, is_a, t);
-      else if (e == E::kE4M3)
-        gather_ab<E::kE4M3>(s, i, w, shape, first, is_a, t);
-      else if (e == E::kE5M2)
-        gather_ab<E::kE5M2>(s, i, w, shape, first, is_a, t);
-      else
-        gather_ab<E::kF64>(s, i, w, shape, first, is_a, t);
-    }
-  };
-  gather(shape.a, d_regs, true);
-  gather(shape.b, d_regs + a_regs, false);
-  const int c_first = d_regs + a_regs + b_regs, per_lane = shape.m * shape.n / 32;
-  auto slot_of = [&](E e, int first, int index, int l) {
-    const int r = e == E::kF16 ? index / 2 : index;
-    const int bytes = e == E::kF64 ? 8 : 4;
-    return s.regs + wide_operand(i, first + r) + (w * 32 + l) * bytes;
-  };
-  for (int index = 0; index < per_lane; ++index) {
+  if constexpr (std::is_same_v<T, i64>) {
+    if (e == E::kS8)
+      gather_ab<E::kS8>(s, i, w, shape, first, is_a, t);
+    else if (e == E::kU8)
+      gather_ab<E::kU8>(s, i, w, shape, first, is_a, t);
+    else if (e == E::kS4)
+      gather_ab<E::kS4>(s, i, w, shape, first, is_a, t);
+    else
+      gather_ab<E::kU4>(s, i, w, shape, first, is_a, t);
+  } else {
+    if (e == E::kF16)
+      gather_ab<E::kF16>(s, i, w, shape, first, is_a, t);
+    else if (e == E::kBF16)
+      gather_ab<E::kBF16>(s, i, w, shape, first, is_a, t);
+    else if (e == E::kTF32)
+      gather_ab<E::kTF32>(s, i, w, shape, first, is_a, t);
+    else if (e == E::kE4M3)
+      gather_ab<E::kE4M3>(s, i, w, shape, first, is_a, t);
+    else if (e == E::kE5M2)
+      gather_ab<E::kE5M2>(s, i, w, shape, first, is_a, t);
+    else
+      gather_ab<E::kF64>(s, i, w, shape, first, is_a, t);
+  }
+}
+
+/// A lane's register of element `index` of C or D.
+SW_INLINE std::byte* accumulator(const Strand& s, const Inst* i, int w, MatrixElement e, int first, int index,
+                                 int l) {
+  const int r = e == MatrixElement::kF16 ? index / 2 : index, bytes = e == MatrixElement::kF64 ? 8 : 4;
+  return s.regs + wide_operand(i, first + r) + (w * 32 + l) * bytes;
+}
+
+template <class T>
+void gather_c(const Strand& s, const Inst* i, int w, const MatrixShape& shape, int first, MmaTiles<T>& t) {
+  using E = MatrixElement;
+  for (int index = 0; index < shape.m * shape.n / 32; ++index) {
     for (int l = 0; l < 32; ++l) {
       int row, column;
       accumulator_place(l, index, &row, &column);
-      const std::byte* p = slot_of(shape.c, c_first, index, l);
+      const std::byte* p = accumulator(s, i, w, shape.c, first, index, l);
       t.c[row][column] = shape.c == E::kF64   ? T(load<f64>(p))
                          : shape.c == E::kF32 ? T(load<f32>(p))
                          : shape.c == E::kS32 ? T(load<i32>(p))
                                               : T(half_value(load<u32>(p) >> 16 * (index % 2)));
     }
   }
-  for (int row = 0; row < shape.m; ++row) {
-    for (int k = 0; k < shape.k; ++k) {
+}
+
+template <class T>
+void scatter_d(const Strand& s, const Inst* i, int w, const MatrixShape& shape, const MmaTiles<T>& t) {
+  for (int index = 0; index < shape.m * shape.n / 32; ++index) {
+    for (int l = 0; l < 32; ++l) {
+      int row, column;
+      accumulator_place(l, index, &row, &column);
+      store_accumulator(accumulator(s, i, w, shape.d, 0, index, l), shape, index, t.c[row][column]);
+    }
+  }
+}
+
+template <class T>
+void mma_tile(Strand& s, const Inst* i, int w, const MatrixShape& shape) {
+  MmaTiles<T> t;
+  const int d_regs = fragment_registers(shape.m * shape.n, shape.d);
+  const int a_regs = fragment_registers(shape.m * shape.k, shape.a);
+  const int b_regs = fragment_registers(shape.n * shape.k, shape.b);
+  gather_matrix(s, i, w, shape, shape.a, d_regs, true, t);
+  gather_matrix(s, i, w, shape, shape.b, d_regs + a_regs, false, t);
+  gather_c(s, i, w, shape, d_regs + a_regs + b_regs, t);
+  for (int row = 0; row < shape.m; ++row)
+    for (int k = 0; k < shape.k; ++k)
       for (int column = 0; column < kMaxN; ++column) {
         if constexpr (std::is_same_v<T, f64>) {
-          t.c[row][column] = shape.a == E::kF64 ? __builtin_fma(t.a[row][k], t.b[k][column], t.c[row][column])
-                                                : t.c[row][column] + t.a[row][k] * t.b[k][column];
+          t.c[row][column] = shape.a == MatrixElement::kF64
+                                 ? __builtin_fma(t.a[row][k], t.b[k][column], t.c[row][column])
+                                 : t.c[row][column] + t.a[row][k] * t.b[k][column];
         } else {
           t.c[row][column] += t.a[row][k] * t.b[k][column];
         }
       }
-    }
-  }
-  for (int index = 0; index < per_lane; ++index) {
-    for (int l = 0; l < 32; ++l) {
-      int row, column;
-      accumulator_place(l, index, &row, &column);
-      store_accumulator(slot_of(shape.d, 0, index, l), shape, index, t.c[row][column]);
-    }
-  }
+  scatter_d(s, i, w, shape, t);
 }
 
 /// Lanes that run are waited for; none may have ended. Returns `i` where the strand goes on with it.

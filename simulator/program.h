@@ -131,6 +131,9 @@ struct Program {
   std::vector<std::uint8_t> read_elements;
   std::vector<TrackedInst> tracked;
   std::vector<std::string> tracked_names;
+  /// Instructions that touch registers which wgmma uses: A (uses) and D (defs) of wgmma itself.
+  std::vector<TrackedInst> products;
+  std::vector<std::string> product_names;
   std::vector<SlotInit> inits;
   std::uint32_t register_bytes = 0;  ///< of a gang
   std::uint32_t parameter_bytes = 0;

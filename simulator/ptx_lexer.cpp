@@ -78,6 +78,13 @@ void Lexer::read_number() {
     if (text_[at_] == '0' && (second == 'x' || second == 'X')) {
       base = 16;
       at_ += 2;
+    } else if (text_[at_] == '0' && (second == 'b' || second == 'B')) {
+      base = 2;
+      at_ += 2;
+    } else if (text_[at_] == '0' && std::isdigit(static_cast<unsigned char>(second))) {
+      const std::size_t behind = text_.find_first_not_of("0123456789", at_);
+      if (behind == text_.npos || (text_[behind] != '.' && text_[behind] != 'e' && text_[behind] != 'E'))
+        base = 8;  // PTX ISA 4.5.1
     }
     auto result = std::from_chars(text_.data() + at_, last, token_.bits, base);
     if (result.ec != std::errc()) throw Error(file_, token_.line, token_.column, "malformed number");

@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "core/base/error.h"
@@ -30,6 +31,12 @@ class ProgramRunner {
       addresses_.push_back(buffer.initialised
                                ? memory_.adopt(std::move(buffer.value.bytes), buffer.name)
                                : memory_.allocate(std::exchange(buffer.value.bytes, {}).size(), buffer.name));
+    for (std::size_t b = 0; b < addresses_.size(); ++b) {
+      for (const ViewPointer& pointer : program_.buffers[b].pointers) {
+        const DeviceAddress to = address(pointer.view);
+        memory_.write(addresses_[b] + pointer.at, std::as_bytes(std::span(&to, 1)));
+      }
+    }
   }
 
   ProgramResult run(const ProgramProgress& progress) {

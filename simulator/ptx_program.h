@@ -14,26 +14,30 @@
 
 namespace stitchwork::sim {
 
-/// Device memory of a program, allocated before its first step.
-struct ProgramBuffer {
-  std::string name;  ///< appears in findings
-  Literal value;     ///< shape and contents at the start
-  bool initialised =
-      true;  ///< whether these contents are the program's; else poisoned, and nothing has written them
-};
-
 /// Bytes of a buffer from `offset` on.
 struct BufferView {
   std::size_t buffer = 0;
   std::uint64_t offset = 0;
 };
 
+/// The address of a view among bytes that are made before addresses are known.
+struct ViewPointer {
+  std::size_t at = 0;  ///< of these bytes
+  BufferView view;
+};
+
+/// Device memory of a program, allocated before its first step.
+struct ProgramBuffer {
+  std::string name;  ///< appears in findings
+  Literal value;     ///< shape and contents at the start
+  bool initialised =
+      true;  ///< whether these contents are the program's; else poisoned, and nothing has written them
+  std::vector<ViewPointer> pointers{};  ///< addresses that these contents hold
+};
+
 /// An argument of a kernel: bytes, with the addresses of views put in at places of theirs.
 struct ProgramArgument {
-  struct Pointer {
-    std::size_t at = 0;  ///< of `bytes`
-    BufferView view;
-  };
+  using Pointer = ViewPointer;
   std::vector<std::byte> bytes;
   std::vector<Pointer> pointers;
 

@@ -86,6 +86,11 @@ LaunchContext prepare(const ptx::Module& module, const Launch& launch, DeviceMem
                 fmt::format("kernel '{}' uses {}, which {} (sm_{}) does not have", k.name, k.needs_sm_for,
                             device.id, sm),
                 fmt::format("they need sm_{} or later: --device h100", k.needs_sm));
+  if (!c.program->product_names.empty() && (device.cc_major != 9 || device.cc_minor != 0))
+    throw Error(c.module->file, k.line, 0,
+                fmt::format("kernel '{}' uses wgmma, which {} (sm_{}{}) does not have", k.name, device.id,
+                            device.cc_major, device.cc_minor),
+                "it is of sm_90a alone: --device h100");
   const int limit =
       k.max_threads ? std::min(k.max_threads, device.max_threads_per_block) : device.max_threads_per_block;
   if (threads > static_cast<std::uint64_t>(limit)) {

@@ -76,6 +76,22 @@ const Inst* looked_at_proxy_fence(Strand& s, const Inst* i) {
   s.block->checks->proxy_fence(s);
   return i + 1;
 }
+const Inst* looked_at_product(Strand& s, const Inst* i) {
+  BlockChecks& checks = *s.block->checks;
+  for (int w = s.first_warp; w < s.last_warp; ++w) {
+    if (s.mask[w] == 0 || s.mask[w] == ~0u || s.alive[w] != ~0u) continue;
+    if (const Inst* next = await_warp(s, i, Rendezvous::kWholeWarp); next != i) return next;
+  }
+  checks.look(s, i);
+  checks.look_at_product(s, i);
+  return checks.original(i).fn[s.masked](s, i);
+}
+const Inst* looked_at_product_fence(Strand& s, const Inst* i) {
+  BlockChecks& checks = *s.block->checks;
+  const Inst* next = checks.original(i).fn[s.masked](s, i);
+  if (next == i + 1) checks.product_fence(s);
+  return next;
+}
 const Inst* looked_at_exchange(Strand& s, const Inst* i) {
   BlockChecks& checks = *s.block->checks;
   const ExchangeForm& form = checks.exchange(i);
@@ -147,6 +163,11 @@ Sanitizer::Sanitizer(const LaunchContext& context, Sanitizers what)
     for (std::size_t t = 0; t < program_.tracked.size(); ++t)
       tracked_[program_.tracked[t].inst] = static_cast<std::int32_t>(t);
   }
+  if (what.sync && !program_.products.empty()) {
+    products_.assign(program_.code.size(), -1);
+    for (std::size_t t = 0; t < program_.products.size(); ++t)
+      products_[program_.products[t].inst] = static_cast<std::int32_t>(t);
+  }
   const auto rows = isa_rows();
   for (const IsaRow& row : rows) exchanges_.push_back(exchange_form(row.spelling));
   for (Inst& i : program_.code) {
@@ -156,8 +177,12 @@ Sanitizer::Sanitizer(const LaunchContext& context, Sanitizers what)
     Handler handler = nullptr;
     const bool memory = form.space != MemoryForm::Space::kNone && (what.race || what.init);
     if (memory) form.index = memory_instructions_++;
-    if (memory || tracked_[i.id] >= 0) handler = looked_at;
-    if (row == "@proxy_fence" || row.starts_with("@bulk.")) clocks.used = WarpClocks{}.size();
+    if (memory || tracked_[i.id] >= 0 || product_registers(i.id) != nullptr) handler = looked_at;
+    if (row == "@proxy_fence" || row.starts_with("@bulk.") || row.starts_with("@tensor.") ||
+        row.starts_with("@wgmma"))
+      clocks.used = WarpClocks{}.size();
+    if (row == "@wgmma") handler = looked_at_product;
+    if (row == "@wgmma.fence" && !products_.empty()) handler = looked_at_product_fence;
     if (row == "@fence") handler = looked_at_fence;
     if (row == "@proxy_fence") handler = looked_at_proxy_fence;
     if (row == "@warp_barrier") handler = looked_at_warp_barrier;

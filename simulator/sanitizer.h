@@ -10,6 +10,7 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <span>
 #include <tuple>
 #include <vector>
 
@@ -63,6 +64,12 @@ class Sanitizer {
   const ptx::TrackedInst* tracked(std::uint32_t id) const {
     return tracked_[id] < 0 ? nullptr : &program_.tracked[static_cast<std::size_t>(tracked_[id])];
   }
+  bool is_product(std::uint32_t id) const { return program_.rows[id] == product_row_; }
+  const ptx::TrackedInst* product_registers(std::uint32_t id) const {
+    return products_.empty() || products_[id] < 0
+               ? nullptr
+               : &program_.products[static_cast<std::size_t>(products_[id])];
+  }
 
   /// Adds it to `events` and returns its number.
   std::uint32_t add_event(AccessEvents& events, const AccessEvent& event) const {
@@ -93,6 +100,8 @@ class Sanitizer {
   std::vector<MemoryForm> forms_;        ///< by Inst::id
   std::vector<ExchangeForm> exchanges_;  ///< by row
   std::vector<std::int32_t> tracked_;    ///< by Inst::id: index into Program::tracked, or -1
+  const int product_row_ = find_row("@wgmma");
+  std::vector<std::int32_t> products_;  ///< likewise into Program::products; empty: nobody asks
   std::uint32_t memory_instructions_ = 0;
   std::vector<RaceShadow> shadows_;  ///< by window - kFirstAllocation
 };
@@ -196,16 +205,29 @@ class BlockChecks {
   void mbarrier_complete(std::uint64_t offset);
   void mbarrier_wait(const Strand& s, int warp, std::uint64_t offset, bool relaxed);
   void proxy_fence(const Strand& s);
-  /// A bulk load is issued: reads global memory, and will write the shared memory of `owner`.
-  void bulk_load(Strand& s, const Inst* i, int warp, int lane, BlockChecks& owner, std::uint64_t from,
-                 std::uint64_t to, std::uint32_t bytes);
+  /// A bulk load is issued that reads these, for the shared memory of `owner`.
+  void bulk_load_source(Strand& s, const Inst* i, int warp, int lane, BlockChecks& owner,
+                        std::span<const GlobalRange> from);
+  /// It will write the shared memory of `owner`.
+  void bulk_load_target(Strand& s, const Inst* i, int warp, int lane, BlockChecks& owner, std::uint64_t to,
+                        std::uint32_t bytes);
   /// It has written this block's shared memory.
   void bulk_landed(const BulkCopies::Load& copy);
-  /// A bulk store is issued; returns its time.
-  std::uint32_t bulk_store(Strand& s, const Inst* i, int warp, int lane, std::uint64_t from, std::uint64_t to,
-                           std::uint32_t bytes);
+  /// A bulk store is issued, of `bytes` from `from` on to these; returns its time. One that reduces makes no
+  /// race with other atomics.
+  std::uint32_t bulk_store(Strand& s, const Inst* i, int warp, int lane, std::uint64_t from,
+                           std::uint32_t bytes, std::span<const GlobalRange> to);
   /// Its thread has waited until it has read, or else written.
   void bulk_store_waited(const BulkCopies::Store& copy, bool read);
+  /// The 128 bytes of a tensor map in global memory are written.
+  void tensor_map_written(std::uint64_t address);
+  /// A wgmma reads these chunks of 16 bytes of the block's shared memory.
+  void product_reads(Strand& s, const Inst* i, int warp, std::vector<std::uint64_t>& chunks,
+                     WarpProducts& products);
+  /// A warp of the block has waited for the first `completed` products.
+  void products_waited(int warp, std::uint32_t completed);
+  void look_at_product(Strand& s, const Inst* i);
+  void product_fence(const Strand& s);
   /// A cp.async is issued that will write shared memory from `to` on: others must be ordered before, and may
   /// not touch it until it has been waited for.
   void async_issued(Strand& s, const Inst* i, int warp, int lane, std::uint64_t to);
@@ -243,7 +265,10 @@ class BlockChecks {
   /// From now on the range counts as touched by a bulk copy.
   void mark_range(const BlockAccesses& accesses, RaceShadow& shadow, std::uint64_t offset,
                   std::uint64_t bytes, std::uint32_t event, bool writes, int issuing_warp);
-  std::uint32_t bulk_event(AccessEvents& events, const Inst* i, int actor, BlockClocks::Time time) const;
+  std::uint32_t bulk_event(AccessEvents& events, const Inst* i, int actor, BlockClocks::Time time,
+                           bool strong = false) const;
+  /// Reports a bulk load that is still writing some of what a bulk copy or a matrix product reads.
+  void check_not_being_written(const Access& a, const char* reader, std::uint64_t bytes);
   void check_range_initialised(const Access& a, const ByteFlags& written, std::uint64_t bytes);
   /// Looks at the accesses of a warp's lanes together. False where that is not possible or one of them has to
   /// be reported: then each lane has to be looked at by itself, which changes nothing that this has done
@@ -257,6 +282,19 @@ class BlockChecks {
   /// The time of an access at hand.
   BlockClocks::Time now(int warp) const { return replayed_ != nullptr ? *replayed_ : clocks_.now(warp); }
   void look_at_registers(Strand& s, const Inst* i, const ptx::TrackedInst& t);
+  /// What an instruction defines is set from now on.
+  void set_registers(const Strand& s, const ptx::TrackedInst& t);
+  void look_at_product_registers(Strand& s, const Inst* i, const ptx::TrackedInst& t);
+  /// Of a register that wgmma uses, in one warp: the products (from 1) that set and read it last, the last of
+  /// them, and when something else changed it last.
+  struct ProductRegister {
+    std::uint32_t set_by = 0, read_by = 0, inst = 0;
+    std::uint64_t changed = 0;
+  };
+  ProductRegister& product_register(int number, int warp);
+  std::uint32_t completed_products(int warp) const;
+  [[noreturn]] void raise_product_register(Strand& s, const Inst* i, int warp, int number, const char* verb,
+                                           const ProductRegister& r, bool reads);
   /// The block of the cluster whose shared memory an address names, or null; `base`: where that begins in the
   /// window.
   BlockChecks* owner_of(std::uint64_t address, std::uint64_t* base);
@@ -319,8 +357,11 @@ class BlockChecks {
   std::vector<DeferredRead> deferred_;
   std::vector<Piece> deferred_pieces_;  ///< with room behind the last read's
   bool deferring_ = false;
-  const BlockClocks::Time* replayed_ = nullptr;  ///< of a read that is looked at late
-  std::vector<std::uint32_t> registers_set_;     ///< lanes, by (tracked register, warp)
+  const BlockClocks::Time* replayed_ = nullptr;     ///< of a read that is looked at late
+  std::vector<std::uint32_t> registers_set_;        ///< lanes, by (tracked register, warp)
+  std::vector<ProductRegister> product_registers_;  ///< by (register, warp); empty: none was touched
+  std::vector<std::uint64_t> product_fences_;       ///< by warp, when the last wgmma.fence was
+  std::uint64_t product_clock_ = 0;                 ///< of both
   /// Of the vector store at hand: lanes that store what was never set, by warp and element; empty if none
   /// does.
   std::vector<std::array<std::uint32_t, 4>> unset_elements_;

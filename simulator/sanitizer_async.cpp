@@ -237,13 +237,13 @@ void BlockChecks::mark_range(const BlockAccesses& accesses, RaceShadow& shadow, 
   });
 }
 
-std::uint32_t BlockChecks::bulk_event(AccessEvents& events, const Inst* i, int actor,
-                                      BlockClocks::Time time) const {
+std::uint32_t BlockChecks::bulk_event(AccessEvents& events, const Inst* i, int actor, BlockClocks::Time time,
+                                      bool strong) const {
   return launch_.add_event(events, {.block = static_cast<std::uint32_t>(block_.index),
                                     .time = time,
                                     .inst = i->id & ((1u << 25) - 1),
                                     .warp = static_cast<std::uint32_t>(actor) & 63,
-                                    .strong = false});
+                                    .strong = strong});
 }
 
 void BlockChecks::check_range_initialised(const Access& a, const ByteFlags& written, std::uint64_t bytes) {
@@ -256,24 +256,54 @@ void BlockChecks::check_range_initialised(const Access& a, const ByteFlags& writ
                 a.warp, a.lane);
 }
 
-void BlockChecks::bulk_load(Strand& s, const Inst* i, int warp, int lane, BlockChecks& owner,
-                            std::uint64_t from, std::uint64_t to, std::uint32_t bytes) {
-  Allocation& allocation = *launch_.context.memory->impl().find(from);
-  MemoryForm reads, writes;
-  reads.reads = writes.writes = true;
-  reads.bytes = writes.bytes = bytes;
-  const Access source{s, i, reads, warp, lane, from, from & kAllocationOffsetMask, global_accesses_};
-  if (launch_.what.init && !allocation.written.empty())
-    check_range_initialised(source, allocation.written, bytes);
+namespace {
+
+/// What of a range's ends is no whole unit is left out of the race check: a tensor's edge may cut a row
+/// there.
+std::pair<std::uint64_t, std::uint64_t> whole_units(std::uint64_t offset, std::uint64_t bytes) {
+  const std::uint64_t first = (offset + kUnit - 1) / kUnit * kUnit, end = (offset + bytes) / kUnit * kUnit;
+  return {first, end > first ? end - first : 0};
+}
+
+MemoryForm form_of_range(bool writes, std::uint64_t bytes) {
+  MemoryForm form;
+  (writes ? form.writes : form.reads) = true;
+  form.bytes = static_cast<std::uint32_t>(bytes);
+  return form;
+}
+
+}  // namespace
+
+void BlockChecks::bulk_load_source(Strand& s, const Inst* i, int warp, int lane, BlockChecks& owner,
+                                   std::span<const GlobalRange> from) {
+  for (const GlobalRange& range : from) {
+    Allocation& allocation = *launch_.context.memory->impl().find(range.address);
+    const MemoryForm all = form_of_range(false, range.bytes);
+    const std::uint64_t offset = range.address & kAllocationOffsetMask;
+    if (launch_.what.init && !allocation.written.empty())
+      check_range_initialised({s, i, all, warp, lane, range.address, offset, global_accesses_},
+                              allocation.written, range.bytes);
+    const auto [first, bytes] = whole_units(offset, range.bytes);
+    if (!launch_.what.race || bytes == 0) continue;
+    look_at_deferred();
+    copies_in_bulk_ = true;
+    const MemoryForm reads = form_of_range(false, bytes);
+    RaceShadow& global = launch_.shadow(range.address >> kAllocationShift, allocation.bytes.size());
+    check_range({s, i, reads, warp, lane, range.address + (first - offset), first, global_accesses_}, global,
+                bytes);
+    mark_range(global_accesses_, global, first, bytes,
+               owner.bulk_event(launch_.global_events, i, kBulkLoads, owner.clocks_.next_bulk(kBulkLoads)),
+               false, block_warp(s, warp));
+  }
+}
+
+void BlockChecks::bulk_load_target(Strand& s, const Inst* i, int warp, int lane, BlockChecks& owner,
+                                   std::uint64_t to, std::uint32_t bytes) {
   if (!launch_.what.race) return;
   look_at_deferred();
   owner.look_at_deferred();
   owner.copies_in_bulk_ = copies_in_bulk_ = true;
-  RaceShadow& global = launch_.shadow(from >> kAllocationShift, allocation.bytes.size());
-  check_range(source, global, bytes);
-  mark_range(global_accesses_, global, source.offset, bytes,
-             owner.bulk_event(launch_.global_events, i, kBulkLoads, owner.clocks_.next_bulk(kBulkLoads)),
-             false, block_warp(s, warp));
+  const MemoryForm writes = form_of_range(true, bytes);
   const Access target{s, i, writes, warp, lane, to, to, accesses_to(owner), &owner};
   if (&owner != this &&
       !clocks_.knows_of(block_warp(s, warp), static_cast<std::uint32_t>(owner.block_.index)))
@@ -305,39 +335,55 @@ void BlockChecks::bulk_landed(const BulkCopies::Load& c) {
   seen = std::max(seen, time.clock);
 }
 
+void BlockChecks::check_not_being_written(const Access& a, const char* reader, std::uint64_t bytes) {
+  const BulkCopies::Load* c = block_.bulk->writing(a.offset, bytes);
+  if (c == nullptr) return;
+  raise_finding(
+      a.s, a.i, FindingKind::kSharedRace,
+      fmt::format("{} {} bytes at {}, which the bulk copy at PTX line {} is "
+                  "writing, with no wait for its mbarrier in between",
+                  reader, bytes, what_is_at(a), launch_.context.program->positions[c->inst->id].line)
+          .c_str(),
+      a.warp, a.lane);
+}
+
 std::uint32_t BlockChecks::bulk_store(Strand& s, const Inst* i, int warp, int lane, std::uint64_t from,
-                                      std::uint64_t to, std::uint32_t bytes) {
-  Allocation& allocation = *launch_.context.memory->impl().find(to);
-  MemoryForm reads, writes;
-  reads.reads = writes.writes = true;
-  reads.bytes = writes.bytes = bytes;
+                                      std::uint32_t bytes, std::span<const GlobalRange> to) {
+  const MemoryForm reads = form_of_range(false, bytes);
   const Access source{s, i, reads, warp, lane, from, from, shared_accesses_, this};
-  const Access target{s, i, writes, warp, lane, to, to & kAllocationOffsetMask, global_accesses_};
-  if (launch_.undo != nullptr) launch_.undo->keep(to >> kAllocationShift, target.offset, bytes);
-  if (launch_.what.init) {
-    check_range_initialised(source, shared_written_, bytes);
-    if (!allocation.written.empty()) allocation.written.set(target.offset, bytes, true);
-  }
-  if (!launch_.what.race) return 0;
-  look_at_deferred();
-  copies_in_bulk_ = true;
-  if (const BulkCopies::Load* c = block_.bulk->writing(from, bytes); c != nullptr)
-    raise_finding(s, i, FindingKind::kSharedRace,
-                  fmt::format("has a bulk copy read {} bytes at {}, which the bulk copy at PTX line {} is "
-                              "writing, with no wait for its mbarrier in between",
-                              bytes, what_is_at(source), launch_.context.program->positions[c->inst->id].line)
-                      .c_str(),
-                  warp, lane);
-  check_range(source, shared_shadow_, bytes);
-  RaceShadow& global = launch_.shadow(to >> kAllocationShift, allocation.bytes.size());
-  check_range(target, global, bytes);
-  const BlockClocks::Time time = clocks_.next_bulk(kBulkReads);
-  clocks_.next_bulk(kBulkWrites);  // in step: a store has one time
+  if (launch_.what.init) check_range_initialised(source, shared_written_, bytes);
+  BlockClocks::Time time;
   const int of_block = block_warp(s, warp);
-  mark_range(shared_accesses_, shared_shadow_, from, bytes, bulk_event(shared_events_, i, kBulkReads, time),
-             false, of_block);
-  mark_range(global_accesses_, global, target.offset, bytes,
-             bulk_event(launch_.global_events, i, kBulkWrites, time), true, of_block);
+  if (launch_.what.race) {
+    look_at_deferred();
+    copies_in_bulk_ = true;
+    check_not_being_written(source, "has a bulk copy read", bytes);
+    check_range(source, shared_shadow_, bytes);
+    time = clocks_.next_bulk(kBulkReads);
+    clocks_.next_bulk(kBulkWrites);  // in step: a store has one time
+    mark_range(shared_accesses_, shared_shadow_, from, bytes, bulk_event(shared_events_, i, kBulkReads, time),
+               false, of_block);
+  }
+  for (const GlobalRange& range : to) {
+    Allocation& allocation = *launch_.context.memory->impl().find(range.address);
+    const std::uint64_t offset = range.address & kAllocationOffsetMask;
+    if (launch_.undo != nullptr) launch_.undo->keep(range.address >> kAllocationShift, offset, range.bytes);
+    if (launch_.what.init && !allocation.written.empty()) {
+      const MemoryForm all = form_of_range(false, range.bytes);
+      const Access target{s, i, all, warp, lane, range.address, offset, global_accesses_};
+      if (i->aux & kStrong) check_range_initialised(target, allocation.written, range.bytes);
+      allocation.written.set(offset, range.bytes, true);
+    }
+    const auto [first, whole] = whole_units(offset, range.bytes);
+    if (!launch_.what.race || whole == 0) continue;
+    const MemoryForm writes = form_of_range(true, whole);
+    RaceShadow& global = launch_.shadow(range.address >> kAllocationShift, allocation.bytes.size());
+    check_range({s, i, writes, warp, lane, range.address + (first - offset), first, global_accesses_}, global,
+                whole);
+    mark_range(global_accesses_, global, first, whole,
+               bulk_event(launch_.global_events, i, kBulkWrites, time, (i->aux & kStrong) != 0), true,
+               of_block);
+  }
   return time.clock;
 }
 

@@ -52,6 +52,8 @@ void BlockChecks::start() {
     copies_under_way_ = 0;
     mbarriers_.clear();
   }
+  product_registers_.clear();
+  product_fences_.assign(warps, 0);
   if (!launch_.what.init) return;
   shared_written_.assign(block_.shared_bytes, false);
   if (launch_.original_program().uses_reserved_shared)
@@ -104,8 +106,21 @@ void BlockChecks::warp_barrier(const Strand& s) {
 void BlockChecks::look(Strand& s, const Inst* i) {
   unset_elements_.clear();
   if (const ptx::TrackedInst* t = launch_.tracked(i->id)) look_at_registers(s, i, *t);
-  if (const MemoryForm& form = launch_.form(i->id); form.space != MemoryForm::Space::kNone)
+  const MemoryForm& form = launch_.form(i->id);
+  if (form.space != MemoryForm::Space::kNone && (launch_.what.race || launch_.what.init))
     look_at_memory(s, i, form);
+  if (const ptx::TrackedInst* t = launch_.product_registers(i->id);
+      t != nullptr && !launch_.is_product(i->id))
+    look_at_product_registers(s, i, *t);
+}
+
+void BlockChecks::set_registers(const Strand& s, const ptx::TrackedInst& t) {
+  const std::size_t warps = (block_.threads + 31) / 32;
+  for (int w = s.first_warp; w < s.last_warp; ++w)
+    for (int k = 0; k < 6; ++k)
+      if (t.defs >> k & 1)
+        registers_set_[static_cast<std::size_t>(t.registers[k]) * warps +
+                       static_cast<std::size_t>(block_warp(s, w))] |= s.mask[w];
 }
 
 void BlockChecks::look_at_registers(Strand& s, const Inst* i, const ptx::TrackedInst& t) {

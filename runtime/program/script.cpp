@@ -8,6 +8,7 @@
 #include "core/base/suggest.h"
 #include "core/hlo/npy.h"
 #include "simulator/ptx_run.h"
+#include "simulator/tensor_map.h"
 
 namespace stitchwork {
 namespace {
@@ -78,7 +79,33 @@ Literal read_array(const JsonCursor& c, const std::string& folder) {
   }
 }
 
+/// Room for the maps of a buffer, which may be of buffers that come later in the document.
+sim::ProgramBuffer room_of_maps(const std::string& name, const JsonCursor& c, const JsonCursor& maps) {
+  for (const char* key : {"type", "shape", "bytes", "npy", "fill"})
+    if (c.find(key)) c.fail(fmt::format("has both tensor_maps and {}", key));
+  std::int64_t count = 0;
+  maps.each([&](const JsonCursor&) { ++count; });
+  if (count == 0) maps.fail("there are none");
+  return {.name = name,
+          .value = Literal::zeros(
+              Shape::array(DType::kU8, {count * static_cast<std::int64_t>(sim::TensorMap::kBytes)}))};
+}
+
+void fill_maps(const JsonCursor& maps, const ScriptNames& names, sim::ProgramBuffer& buffer) {
+  std::size_t at = 0;
+  maps.each([&](const JsonCursor& map) {
+    const sim::ProgramArgument one = read_tensor_map(map, names);
+    std::ranges::copy(one.bytes, buffer.value.bytes.begin() + static_cast<std::ptrdiff_t>(at));
+    for (sim::ViewPointer pointer : one.pointers) {
+      pointer.at += at;
+      buffer.pointers.push_back(pointer);
+    }
+    at += one.bytes.size();
+  });
+}
+
 sim::ProgramBuffer read_buffer(const std::string& name, const JsonCursor& c, const std::string& folder) {
+  if (const auto maps = c.find("tensor_maps")) return room_of_maps(name, c, *maps);
   sim::ProgramBuffer buffer{.name = name, .value = {}, .initialised = c.find("fill") || c.find("npy")};
   if (const auto npy = c.find("npy")) {
     if (c.find("fill") || c.find("type") || c.find("shape") || c.find("bytes"))
@@ -198,9 +225,14 @@ Script script_of(const JsonCursor& c, const std::string& folder) {
   });
   c.at("buffers").each_member([&](const std::string& name, const JsonCursor& buffer) {
     require_name(buffer, name);
-    buffer.only({"type", "shape", "bytes", "npy", "fill", "save", "expect"});
+    buffer.only({"type", "shape", "bytes", "npy", "fill", "tensor_maps", "save", "expect"});
     script.program.buffers.push_back(read_buffer(name, buffer, folder));
     read_checks(buffer, script.program.buffers.size() - 1, folder, script);
+  });
+  std::size_t number = 0;
+  c.at("buffers").each_member([&](const std::string&, const JsonCursor& buffer) {
+    sim::ProgramBuffer& to = script.program.buffers[number++];
+    if (const auto maps = buffer.find("tensor_maps")) fill_maps(*maps, names, to);
   });
   c.at("steps").each([&](const JsonCursor& step) { read_step(step, names, script); });
   if (script.program.steps.empty()) c.at("steps").fail("there are none");

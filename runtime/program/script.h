@@ -68,6 +68,9 @@ struct ScriptNames {
   sim::PtxProgram* program = nullptr;
 };
 
+/// A tensor map as an argument, whose bytes hold the tensor's address. Throws Error by the cursor.
+sim::ProgramArgument read_tensor_map(const JsonCursor& map, const ScriptNames& names);
+
 /// Appends one step to the script's.
 void read_step(const JsonCursor& step, const ScriptNames& names, Script& script);
 

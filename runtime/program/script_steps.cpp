@@ -8,6 +8,7 @@
 #include "core/hlo/hlo_text.h"
 #include "runtime/program/script.h"
 #include "simulator/ptx_run.h"
+#include "simulator/tensor_map.h"
 
 namespace stitchwork {
 namespace {
@@ -38,6 +39,10 @@ class ArgumentReader {
   ArgumentReader(const ScriptNames& names, Script& script) : names_(names), script_(script) {}
 
   sim::ProgramArgument read(const JsonCursor& c) {
+    if (c.is_object() && c.find("tensor_map")) {
+      c.only({"tensor_map"});
+      return read_tensor_map(c.at("tensor_map"), names_);
+    }
     if (c.is_object()) return structure(c);
     const std::string text = c.text();
     const bool file = text.ends_with(".npy");
@@ -65,8 +70,11 @@ class ArgumentReader {
     c.at("struct").each([&](const JsonCursor& member) {
       sim::ProgramArgument one = read(member);
       if (one.bytes.empty()) return;
-      // Scalars and pointers are as large as they are aligned; a struct within is aligned to 8 bytes at most.
-      const std::size_t to = std::min<std::size_t>(8, one.bytes.size() & (~one.bytes.size() + 1));
+      // Scalars and pointers are as large as they are aligned; a struct within is aligned to 8 bytes at most,
+      // a tensor map to 64.
+      const bool map = member.is_object() && member.find("tensor_map");
+      const std::size_t to = std::min<std::size_t>(map ? sim::TensorMap::kAlignment : 8,
+                                                   one.bytes.size() & (~one.bytes.size() + 1));
       alignment = std::max(alignment, to);
       align(whole.bytes, to);
       for (sim::ProgramArgument::Pointer pointer : one.pointers) {

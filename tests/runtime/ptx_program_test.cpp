@@ -249,6 +249,111 @@ TEST_F(PtxProgram, ScalarsOfAllTypesAndAnonymousBuffers) {
   EXPECT_EQ(bytes[15], std::byte{0x3f});
 }
 
+/// A box of a tensor goes from where the first map says to where the second says, which is behind a pointer.
+constexpr const char* kTensorKernel = R"(.version 8.7
+.target sm_90
+.address_size 64
+.visible .entry box(.param .align 64 .b8 s[192], .param .u64 to)
+{
+  .reg .pred %p<3>;
+  .reg .b32 %r<6>;
+  .reg .b64 %rd<6>;
+  .shared .align 8 .b64 bar;
+  .shared .align 256 .b8 data[128];
+  mov.b64 %rd1, s;
+  cvta.param.u64 %rd1, %rd1;
+  ld.param.u32 %r1, [s+128];
+  ld.param.u64 %rd2, [to];
+  mov.u32 %r2, bar;
+  mov.u32 %r3, data;
+  mbarrier.init.shared::cta.b64 [%r2], 1;
+  fence.proxy.async;
+  mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r2], 128;
+  cp.async.bulk.tensor.2d.shared::cta.global.mbarrier::complete_tx::bytes [%r3], [%rd1, {%r1, 1}], [%r2];
+WAIT:
+  mbarrier.try_wait.parity.shared::cta.b64 %p1, [%r2], 0;
+  @!%p1 bra WAIT;
+  cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%rd2+128, {0, 0}], [%r3];
+  cp.async.bulk.commit_group;
+  cp.async.bulk.wait_group 0;
+  ret;
+}
+)";
+
+TEST_F(PtxProgram, TensorMapsAreArgumentsAndBuffers) {
+  std::ofstream(folder_ / "k.ptx") << kTensorKernel;
+  json p = base();
+  const json from = {
+      {"buffer", "x+64"}, {"dims", {16, 10}}, {"strides", {96}}, {"box", {8, 4}}, {"oob_fill", "nan"}};
+  const json to = {{"buffer", "y"}, {"type", "f32"}, {"dims", {8, 4}}, {"box", {8, 4}}, {"swizzle", "32B"}};
+  p["buffers"]["maps"] = {{"tensor_maps", {from, to}}};
+  p["buffers"]["y"]["fill"] = "zero";
+  p["steps"] = json::array({{{"kernel", "box"},
+                             {"grid", 1},
+                             {"block", 1},
+                             {"arguments", {{{"struct", {{{"tensor_map", from}}, "i32:12"}}}, "maps"}}}});
+  Script script = read(p);
+  const ScriptResult result = run_script(script, device("h100"), {.sanitize = {.race = true, .init = true}});
+  ASSERT_TRUE(result.ok()) << result.program.findings[0].message;
+  const float* x = buffer(p, result, "x").data<float>();
+  const float* y = buffer(p, result, "y").data<float>();
+  for (int row = 0; row < 4; ++row)
+    for (int column = 0; column < 8; ++column) {
+      // All of the box is an even line of 128 bytes, whose chunks stay.
+      const float got = y[8 * row + column];
+      const bool inside = column < 4;
+      ASSERT_EQ(std::isnan(got), !inside) << row << " " << column;
+      ASSERT_EQ(inside ? got : 0, inside ? x[16 + (row + 1) * 24 + 12 + column] : 0) << row << " " << column;
+    }
+  const auto said = [&](const std::function<void(json&)>& edit) {
+    json wrong = p;
+    edit(wrong["steps"][0]["arguments"][0]["struct"][0]["tensor_map"]);
+    try {
+      read(wrong);
+    } catch (const Error& error) {
+      EXPECT_FALSE(error.hint().empty());
+      return error.message();
+    }
+    return std::string("not refused");
+  };
+  const std::string place = "steps[0].arguments[0].struct[0].tensor_map";
+  EXPECT_EQ(said([](json& m) {
+              m["dims"] = {16, 11};
+            }),
+            place + ": the tensor takes 1024 bytes: there are 960 from there on");
+  EXPECT_EQ(said([](json& m) {
+              m["box"] = {6, 4};
+            }),
+            place + ": a row of the box has 24 bytes, which is no multiple of 16");
+  EXPECT_EQ(said([](json& m) { m["strides"] = {100}; }),
+            place + ": the stride of dimension 1 is 100 bytes: multiples of 16 below 2^40 are possible");
+  EXPECT_EQ(said([](json& m) { m["buffer"] = "x+4"; }),
+            place + ": the tensor's address is no multiple of 16");
+  EXPECT_EQ(said([](json& m) { m["interleave"] = "16B"; }),
+            place + ".interleave: '16B' is no interleaved layout that is simulated");
+  EXPECT_EQ(said([](json& m) {
+              m["box"] = {8, 257};
+            }),
+            place + ": the box has 257 elements in dimension 1: 1 to 256 are possible");
+  EXPECT_EQ(said([](json& m) {
+              m["dims"] = {8, 4, 1, 1};
+              m["strides"] = {32, 128, 128};
+              m["box"] = {8, 256, 256, 1};
+            }),
+            place + ": the box has 2097152 bytes, more than any shared memory");
+  EXPECT_EQ(said([](json& m) { m["type"] = "tf32"; }),
+            place + ".type: no tensor map has elements of type 'tf32'");
+  EXPECT_EQ(
+      said([](json& m) { m["swizzle"] = "64B"; }),
+      place + ": a row of the box has 32 bytes, fewer than the 64 of its swizzle, which is not simulated");
+  EXPECT_EQ(said([](json& m) {
+              m["element_strides"] = {1, 9};
+            }),
+            place + ": element stride 9 of dimension 1: 1 to 8 are possible");
+  EXPECT_EQ(said([](json& m) { m["box"] = {8}; }), place + ".box: has 1 numbers, 2 are needed");
+  EXPECT_EQ(said([](json& m) { m.erase("box"); }), place + ": 'box' is missing");
+}
+
 TEST_F(PtxProgram, BadScriptsAreRefusedWithTheirPlace) {
   const std::vector<std::pair<std::function<void(json&)>, std::vector<std::string>>> cases = {
       {[](json& p) { p["schema"] = "stitchwork.ptx-program/2"; }, {"p.json", "stitchwork.ptx-program/1"}},

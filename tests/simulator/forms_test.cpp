@@ -34,6 +34,16 @@ std::string with_pointers(const std::string& body) {
   return wrap_ptx("ld.param.u64 %d1, [in];\nld.param.u64 %d2, [out];\n" + body + "\nret;");
 }
 
+TEST(Forms, IntegersHaveFourBases) {
+  const auto out = run_one(with_pointers(
+      "mov.u32 %r1, 017;\nmov.u32 %r2, 0b1011U;\nmov.u32 %r3, 0X1f;\nmov.u32 %r4, 19;\n"
+      "st.global.v4.u32 [%d2], {%r1, %r2, %r3, %r4};\nmov.f32 %f1, 00.5;\nst.global.f32 [%d2+16], %f1;"));
+  EXPECT_EQ(std::vector<std::uint32_t>(out.begin(), out.begin() + 5),
+            (std::vector<std::uint32_t>{15, 11, 31, 19, 0x3f000000}));
+  EXPECT_NE(refused_line("mov.u32 %r1, 018;"), "");
+  EXPECT_NE(refused_line("mov.u32 %r1, 0b2;"), "");
+}
+
 TEST(Forms, VectorRegistersAreTheirElements) {
   const auto out = run_one(with_pointers(
       ".reg .v4 .u32 v;\n.reg.v2.f32 w<2>;\nld.global.v4.u32 v, [%d1];\nadd.u32 v.y, v.y, v.w;\n"
@@ -101,7 +111,9 @@ TEST(Forms, DirectivesMayStandTogetherAndVariablesWithinFunctions) {
 TEST(Forms, ModifiersMayStandInAnyOrder) {
   for (const char* line : {"div.ftz.rn.f32 %f1, %f2, %f3;", "add.sat.ftz.f32 %f1, %f2, %f3;",
                            "fma.ftz.rn.f32 %f1, %f2, %f3, %f4;", "max.NaN.ftz.f32 %f1, %f2, %f3;",
-                           "ld.acquire.gpu.global.u32 %r1, [%d1];", "ld.global.acquire.gpu.u32 %r1, [%d1];"})
+                           "ld.acquire.gpu.global.u32 %r1, [%d1];", "ld.global.acquire.gpu.u32 %r1, [%d1];",
+                           "vote.ballot.sync.b32 %r1, %p1, -1;", "shfl.idx.sync.b32 %r1, %r2, 0, 31, -1;",
+                           "fence.gpu.acq_rel;", "redux.add.sync.s32 %r1, %r2, -1;"})
     EXPECT_EQ(refused_line(line), "") << line;
   // Types keep theirs, and nothing is said twice.
   EXPECT_NE(refused_line("cvt.rzi.f32.s64 %d1, %f1;"), "");

@@ -163,7 +163,6 @@ TEST(MatrixProduct, ShapesThatAreNoneAreRefused) {
                            "mma.sync.aligned.m8n8k16.row.col.f32.e4m3.e4m3.f32",
                            "mma.sync.aligned.m16n8k16.row.col.rn.f32.f16.f16.f32",
                            "mma.sync.aligned.m16n8k32.row.col.satfinite.f32.e4m3.e4m3.f32",
-                           "mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32",
                            "wmma.load.a.sync.aligned.row.m8n8k32.global.s4",
                            "wmma.mma.sync.aligned.row.col.m8n8k4.rz.f64.f64.f64.f64"})
     EXPECT_THROW(

@@ -4,6 +4,7 @@
 #include <random>
 
 #include "core/base/error.h"
+#include "simulator/tensor_map.h"
 #include "tests/simulator/sim_support.h"
 
 namespace stitchwork::sim {
@@ -64,7 +65,7 @@ TEST(PtxMutation, DamagedFilesAreReadOrRefusedWithAPlace) {
   const std::vector<std::string> others = words_of(all);
   int refused = 0, tried = 0;
   for (const char* file : {"vecadd.ptx", "softmax.ptx", "reduce.ptx", "half.ptx", "divergent.ptx",
-                           "grid_barrier.ptx", "bulk.ptx"}) {
+                           "grid_barrier.ptx", "bulk.ptx", "hopper_gemm.ptx"}) {
     const auto words = words_of(fixture_text(file));
     for (int k = 0; k < 250; ++k, ++tried) {
       const std::string text = damaged(words, others, rng);
@@ -116,6 +117,58 @@ TEST(PtxMutation, DamagedPipelinesRunOrEndWithAFinding) {
   }
   EXPECT_GT(ran, 50);
   EXPECT_GT(found, 10);
+}
+
+/// The same of tensor copies and wgmma: maps at odd places, odd coordinates, descriptors of anything.
+TEST(PtxMutation, DamagedTensorCopiesRunOrEndWithAFinding) {
+  std::mt19937_64 rng(11);
+  const auto words = words_of(fixture_text("hopper_gemm.ptx"));
+  std::vector<std::size_t> numbers;  // of registers, and values
+  for (std::size_t at = 0; at < words.size(); ++at)
+    if (words[at].find_first_not_of("0123456789") == std::string::npos) numbers.push_back(at);
+  int ran = 0, found = 0;
+  for (int k = 0; k < 150; ++k) {
+    std::optional<ptx::Module> module;
+    auto changed = words;
+    for (int c = 0; c < 3; ++c)
+      changed[numbers[rng() % numbers.size()]] = words[numbers[rng() % numbers.size()]];
+    std::string text;
+    for (const std::string& word : changed) text += word;
+    try {
+      module.emplace(ptx::parse(text, "damaged.ptx"));
+    } catch (const Error&) {
+      continue;
+    }
+    if (module->kernel("hopper_gemm") == nullptr) continue;
+    DeviceMemory memory(true);
+    TensorMap map;
+    map.type = TensorElement::kF16;
+    map.rank = 2;
+    map.dims = {192, 128, 1, 1, 1};
+    map.strides = {384, 0, 0, 0};
+    map.box = {64, 128, 1, 1, 1};
+    map.swizzle = Swizzle::k128B;
+    map.address = memory.adopt(std::vector<std::byte>(192 * 128 * 2), "a");
+    const auto bytes = map.encode();
+    const Argument argument{{bytes.begin(), bytes.end()}};
+    Launch launch{.kernel = "hopper_gemm", .grid = {1, 1, 1}, .block = {384, 1, 1}};
+    launch.dynamic_shared_bytes = 6 * 16384;
+    launch.arguments = {argument, argument, Argument::pointer(memory.allocate(65536, "c")),
+                        Argument::i32(128), Argument::i32(192)};
+    Options options;
+    options.host_threads = 1;
+    options.max_warp_instructions = 20000;
+    if (k % 2 == 0) options.sanitize = {.race = true, .init = true, .sync = true};
+    try {
+      const LaunchResult r = run(*module, launch, memory, device("h100"), options);
+      ++ran;
+      found += !r.findings.empty();
+    } catch (const Error& e) {
+      EXPECT_EQ(e.message().find("internal check"), std::string::npos) << e.what();
+    }
+  }
+  EXPECT_GT(ran, 20);
+  EXPECT_GT(found, 5);
 }
 
 }  // namespace TEST_FILE
