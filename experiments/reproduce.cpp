@@ -164,13 +164,20 @@ class Reproducer {
           fmt::format("{} compares with compilers' own kernels, and no folder of dumps is given", spec.name),
           "scripts/peers/all -o DIR makes one; then --dumps DIR (docs/peers.md)");
     spec.dumps = options_.dumps;
-    const std::vector<Cell> all = cells(spec);
-    if (std::ranges::none_of(all, [&](const Cell& cell) {
-          const std::string dump = trial_of(spec, cell).dump;
-          return !dump.empty() && is_dump(dump);
-        }))
+    std::set<std::string> there;  // variants
+    for (const Cell& cell : cells(spec)) {
+      const std::string dump = trial_of(spec, cell).dump;
+      if (!dump.empty() && is_dump(dump)) there.insert(spec.variants[cell.variant].name);
+    }
+    if (there.empty())
       throw Error(options_.dumps, 0, 0, "has none of the dumps PEER/DEVICE/WORKLOAD/dump.json",
                   "scripts/peers/all -o DIR makes them (docs/peers.md)");
+    std::erase_if(spec.variants, [&](const Variant& variant) {
+      if (variant.peer.empty() || there.contains(variant.name)) return false;
+      result_.failures.push_back(
+          fmt::format("{}: {} has no dump of it, so that it is left out", variant.name, options_.dumps));
+      return true;
+    });
   }
 
   /// Leaves those that were asked for; some of them, where `some`.

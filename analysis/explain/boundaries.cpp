@@ -42,8 +42,11 @@ std::vector<NodeId> ops_of(const FusionPlan& plan, const PlanStep& step) {
 }
 
 /// Steps of planners whose decisions are about the subject and everything that reads it: XLA's fusion merger
-/// moves a fusion into all its users or none, TVM's partition an op with all paths to where they meet.
-bool is_about_all_readers(std::string_view step) { return step == "fusion-merger" || step == "partition"; }
+/// and its priority fusion move a fusion into all its users or none, TVM's partition an op with all paths to
+/// where they meet.
+bool is_about_all_readers(std::string_view step) {
+  return step == "fusion-merger" || step == "priority-fusion" || step == "partition";
+}
 
 /// Refusals after which a later pass of the same planner decides.
 bool defers(std::string_view rule) {
@@ -198,14 +201,15 @@ Decision undecided(const PlanView& view, const FusionPlan& plan, const StepBound
   const auto between = plan.options.find("elementwise");  // Astra's: who planned the kernels
   if (plan.planner == "unfused" || (between != plan.options.end() && between->second == "unfused"))
     return made(view, at, "unfused.one-op-a-kernel", "every op is a kernel of its own");
-  if (plan.planner == "imported") {
+  // Where a fusion had no form, kernels were made of its parts.
+  if (plan.planner == "imported" || plan.planner == "xla-today") {
     const auto origin = [&](NodeId op) {
       std::string why = "an op outside fusions";
       for (std::size_t d = 0; d < view.decisions().size(); ++d)
         if (view.about(d).first == op) why = view.decisions()[d].verdict.why;
       return why;
     };
-    return made(view, at, "imported.as-compiled",
+    return made(view, at, plan.planner == "imported" ? "imported.as-compiled" : "xla-today.parts",
                 fmt::format("{}: {}; {}: {}", view.name(at.value), origin(at.value), view.name(at.reader),
                             origin(at.reader)));
   }
@@ -278,10 +282,10 @@ NodeId op_of(const FusionPlan& plan, const PlanStep& step) {
 }
 
 bool decides_kernels(std::string_view step) {
-  constexpr std::array<std::string_view, 11> kSteps = {
-      "scope",       "instruction-fusion", "fusion-merger", "multi-output-fusion",
-      "partition",   "functions",          "imported",      "subgraph",
-      "elementwise", "patterns",           "program"};
+  constexpr std::array<std::string_view, 13> kSteps = {
+      "priority-fusion",     "xla-today", "scope",     "instruction-fusion", "fusion-merger",
+      "multi-output-fusion", "partition", "functions", "imported",           "subgraph",
+      "elementwise",         "patterns",  "program"};
   return std::find(kSteps.begin(), kSteps.end(), step) != kSteps.end();
 }
 

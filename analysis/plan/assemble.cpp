@@ -126,7 +126,10 @@ class Assembler {
       const std::vector<NodeId> made = materialised(kernels_[k]);
       SW_CHECK(!made.empty(), "a kernel without groups");
       for (NodeId op : made) {
-        makers_[op].push_back(static_cast<int>(k));
+        // What several compute is given by the one whose purpose it is.
+        std::vector<int>& makers = makers_[op];
+        const bool purpose = std::ranges::count(kernels_[k].outputs, op) > 0;
+        makers.insert(purpose ? makers.begin() : makers.end(), static_cast<int>(k));
         const Node& node = computation_.node(op);
         SW_CHECK(plan_role(node) == PlanRole::kMemory || is_product(node),
                  "{} has no buffer of its own to materialise", node.name);

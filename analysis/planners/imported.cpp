@@ -1,5 +1,5 @@
-// The plan of a dump that XLA has already fused: its own decisions, so that they stand beside those of our
-// planners (docs/planners/imported.md).
+#include "analysis/planners/imported.h"
+
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -22,17 +22,18 @@ namespace {
 
 class Importer {
  public:
-  Importer(const Graph& graph, const Device& device, const PlanOptions& options)
+  Importer(const Graph& graph, const Device& device, const FusionSource& source, bool record)
       : graph_(graph),
         computation_(graph.entry_computation()),
         device_(device),
-        record_(options.record_decisions) {}
+        source_(source),
+        record_(record) {}
 
-  FusionPlan run() {
-    for (const ImportedKernel& fusion : computation_.imported) import(fusion);
+  FusionPlan run(const std::vector<ImportedKernel>& fusions) {
+    for (const ImportedKernel& fusion : fusions) import(fusion);
     add_unfused();
     mark_recomputed(kernels_);
-    FusionPlan plan = assemble(graph_, device_, "imported", std::move(kernels_));
+    FusionPlan plan = assemble(graph_, device_, source_.planner, std::move(kernels_));
     plan.decisions = std::move(decisions_);
     return plan;
   }
@@ -47,7 +48,7 @@ class Importer {
     if (!record_) return;
     const Verdict verdict =
         ok ? Verdict::yes(std::move(rule), std::move(why)) : Verdict::no(std::move(rule), std::move(why));
-    decisions_.push_back({"imported", node(op).name, "", verdict});
+    decisions_.push_back({source_.planner, node(op).name, "", verdict});
   }
 
   /// A fusion becomes a kernel. One that holds library calls is cut where they read and are read.
@@ -64,18 +65,19 @@ class Importer {
         if ((contains_sorted(roots, op) || read_by_call) && !made_.contains(op)) wanted.push_back(op);
       }
       if (wanted.empty()) continue;
-      const std::string from =
-          fmt::format("imported from the dump: fusion {} kind={}", fusion.name, fusion.kind);
+      const std::string from = fmt::format("{}: fusion {} kind={}", source_.said, fusion.name, fusion.kind);
       for (const NodeId op : ops)
         decide(op, true, "imported.fusion",
                parts.size() == 1 ? from : from + ", cut at the library calls it holds");
-      const bool triton = fusion.kind == "kCustom" && parts.size() == 1 && reduces_inside(ops, wanted);
-      if (!triton || !add_stitched(ops, wanted)) add_kernels(ops, wanted, fusion.name);
+      fusions_.push_back(ops);
+      const bool rows = fusion.kind != "kLoop" && parts.size() == 1 && reduces_inside(ops, wanted);
+      if (!rows || !add_stitched(ops, wanted)) add_kernels(ops, wanted, fusion.name);
     }
   }
 
   /// Whether a reduction's value is read within. XLA gives such fusions to Triton, whose blocks hold tiles of
-  /// rows: a thread for each result would compute its row's reductions anew.
+  /// rows, or its reduction emitter goes on with what is reduced: a thread for each result would compute its
+  /// row's reductions anew.
   bool reduces_inside(const std::vector<NodeId>& ops, const std::vector<NodeId>& roots) const {
     return std::ranges::any_of(ops, [&](NodeId op) {
       return def(node(op).op).cls == OpClass::kReduce && !contains_sorted(roots, op);
@@ -85,19 +87,61 @@ class Importer {
   /// One kernel of AStitch's passes, which keep what is reduced within the block: mapping and block are our
   /// search's. False where they have none that is valid.
   bool add_stitched(const std::vector<NodeId>& ops, const std::vector<NodeId>& roots) {
+    const std::vector<NodeId> given = stitchable(ops, roots);
+    std::vector<KernelPlan> found = stitched(ops, given);
+    if (found.size() != 1 || !valid(found.front(), given)) return false;
+    keep(std::move(found.front()), given);
+    // A broadcast that the fusion ends with is written out by a kernel of its own.
+    for (const NodeId root : roots)
+      if (!contains_sorted(given, root)) {
+        std::vector<NodeId> behind = needed(ops, {root});
+        std::erase_if(behind, [&](NodeId op) { return contains_sorted(needed(ops, given), op); });
+        add_kernels(behind, {root}, node(root).name);
+      }
+    return true;
+  }
+
+  /// The roots, in place of a broadcast what it spreads: stitched kernels give values, no views of them.
+  std::vector<NodeId> stitchable(const std::vector<NodeId>& ops, const std::vector<NodeId>& roots) {
+    if (!nodes_) nodes_ = astitch::node_facts(graph_);
+    std::vector<NodeId> result;
+    for (NodeId root : roots) {
+      while (!(*nodes_)[root].member && node(root).op == Op::kBroadcast) {
+        const std::vector<NodeId> source = values_read(computation_, node(root).operands[0]);
+        if (source.size() != 1 || !contains_sorted(ops, source[0])) break;
+        root = source[0];
+      }
+      insert_sorted(result, root);
+    }
+    return result;
+  }
+
+  /// Likewise, in as many kernels as that takes.
+  bool add_cut(const std::vector<NodeId>& ops, const std::vector<NodeId>& roots, const std::string& name) {
+    std::vector<KernelPlan> found = stitched(ops, roots);
+    if (found.size() < 2 || stitchable(ops, roots) != roots) return false;
+    decide(roots.back(), false, "imported.form",
+           fmt::format("no generated kernel has the form of fusion {}; here it is {} kernels", name,
+                       found.size()));
+    for (KernelPlan& kernel : found) {
+      std::vector<NodeId> given;
+      for (const NodeId op : kernel.ops)
+        if (contains_sorted(roots, op)) insert_sorted(given, op);
+      keep(std::move(kernel), given);
+    }
+    return true;
+  }
+
+  std::vector<KernelPlan> stitched(const std::vector<NodeId>& ops, const std::vector<NodeId>& roots) {
     if (!nodes_) nodes_ = astitch::node_facts(graph_);
     Candidate candidate;
     candidate.outputs = roots;
     for (const NodeId op : needed(ops, roots))
       if ((*nodes_)[op].member) candidate.members.push_back(op);
-    if (!std::ranges::includes(candidate.members, roots)) return false;
+    if (!std::ranges::includes(candidate.members, roots)) return {};
     PlanOptions tuned;
     tuned.knobs["mapping"] = "tuned";
-    std::vector<KernelPlan> found =
-        best_kernel(*nodes_, candidate, device_, astitch::read_options(tuned)).kernels;
-    if (found.size() != 1 || !valid(found.front(), roots)) return false;
-    keep(std::move(found.front()), roots);
-    return true;
+    return best_kernel(*nodes_, candidate, device_, astitch::read_options(tuned)).kernels;
   }
 
   /// The fusion's generated ops by the number of library calls on their longest way from its inputs.
@@ -132,6 +176,7 @@ class Importer {
                    const std::string& name) {
     std::optional<KernelPlan> kernel = kernel_of(ops, roots);
     if (kernel || roots.size() == 1) {
+      if (!kernel && add_cut(ops, roots, name)) return;
       if (!kernel) return split(ops, roots.front(), name);
       keep(std::move(*kernel), roots);
       return;
@@ -161,6 +206,7 @@ class Importer {
 
   void keep(KernelPlan kernel, const std::vector<NodeId>& roots) {
     made_.insert(roots.begin(), roots.end());
+    kernel.outputs = roots;  // what it is for: other kernels may compute the same within
     kernels_.push_back(std::move(kernel));
   }
 
@@ -221,19 +267,36 @@ class Importer {
       // An immediate is written only where a call or the result reads it from memory.
       if (is_immediate(computation_, at->id) && !wanted.contains(at->id)) continue;
       if (fused.contains(at->id) && !wanted.contains(at->id)) continue;
+      if (fused.contains(at->id) && give_also(at->id, want)) continue;
       for (const NodeId operand : at->operands) want(values_read(computation_, operand));
       if (at->op == Op::kCopy) continue;  // a copy of the device
-      decide(at->id, true, "imported.op", "imported from the dump: an op outside fusions");
+      decide(at->id, true, "imported.op", fmt::format("{}: an op outside fusions", source_.said));
       keep(alone(at->id), {at->id});
     }
+  }
+
+  /// A value within a fusion that another kernel reads without the view that the fusion gives: one kernel.
+  template <typename Want>
+  bool give_also(NodeId op, const Want& want) {
+    const auto held = std::ranges::find_if(
+        fusions_, [&](const std::vector<NodeId>& ops) { return contains_sorted(ops, op); });
+    if (held == fusions_.end()) return false;
+    std::optional<KernelPlan> kernel = kernel_of(needed(*held, {op}), {op});
+    if (!kernel) return false;
+    want(kernel_reads(graph_, *kernel));
+    decide(op, true, "imported.fusion", fmt::format("{}: read from within a fusion", source_.said));
+    keep(std::move(*kernel), {op});
+    return true;
   }
 
   const Graph& graph_;
   const Computation& computation_;
   const Device& device_;
+  const FusionSource& source_;
   bool record_;
   std::optional<astitch::Nodes> nodes_;  ///< once some fusion is stitched
   std::vector<KernelPlan> kernels_;
+  std::vector<std::vector<NodeId>> fusions_;  ///< ops of each, ascending
   std::set<NodeId> made_;
   std::vector<Decision> decisions_;
 };
@@ -248,8 +311,14 @@ Verdict takes_imported(const Graph& graph) {
                              "it has no fusions; the planner takes dumps after XLA's optimisation");
 }
 
+FusionPlan plan_fusions(const Graph& graph, const Device& device, const FusionSource& source,
+                        const std::vector<ImportedKernel>& fusions, bool record_decisions) {
+  return Importer(graph, device, source, record_decisions).run(fusions);
+}
+
 FusionPlan plan_imported(const Graph& graph, const Device& device, const PlanOptions& options) {
-  return Importer(graph, device, options).run();
+  return plan_fusions(graph, device, {"imported", "imported from the dump"},
+                      graph.entry_computation().imported, options.record_decisions);
 }
 
 }  // namespace stitchwork

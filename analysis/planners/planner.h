@@ -93,6 +93,7 @@ FusionPlan make_plan(const Graph& graph, const Device& device, std::string_view 
 // The rows.
 FusionPlan plan_unfused(const Graph& graph, const Device& device, const PlanOptions& options);
 FusionPlan plan_xla(const Graph& graph, const Device& device, const PlanOptions& options);
+FusionPlan plan_xla_today(const Graph& graph, const Device& device, const PlanOptions& options);
 FusionPlan plan_tvm(const Graph& graph, const Device& device, const PlanOptions& options);
 rewriting::RewrittenGraph rewrite_model(const Graph& model, const Device& device, const PlanOptions& options,
                                         Recorder& recorder);

@@ -49,6 +49,7 @@ const Place kPlaces[] = {
     {"boundary.cycle", {kKernels}},
     {"boundary.no-elements", {kKernels}},
     {"imported.", {kKernels}},
+    {"xla-today.", {kKernels}},
     {"override.forbid_merge", {kKernels}},
     {"boundary.library-call", {kCall}},
     {"boundary.opaque-call", {kCall}},

@@ -118,7 +118,8 @@ void FusionGraph::absorb(int into, int other) {
   std::vector<NodeId> reads = united(target.reads, source.reads);
   std::erase_if(reads, [&](NodeId value) { return members.contains(value); });
   set_reads(into, std::move(reads));
-  target.kind = input ? InstructionKind::kInput : InstructionKind::kLoop;
+  if (target.kind != InstructionKind::kTiles)
+    target.kind = input ? InstructionKind::kInput : InstructionKind::kLoop;
 }
 
 /// Removes `i` if nobody reads it, and then what it alone read.

@@ -20,6 +20,7 @@ enum class InstructionKind : std::uint8_t {
   kPlain,  ///< one op
   kLoop,   ///< a fusion emitted as a loop over its root's elements
   kInput,  ///< a fusion emitted as a tiled reduction of its inputs
+  kTiles,  ///< a fusion that Triton emits: a block holds whole rows (XLA of today)
 };
 
 struct Instruction {
@@ -67,6 +68,8 @@ class FusionGraph {
   void fuse(int producer, int consumer);
   /// One instruction with the roots of both.
   void join(int into, int other);
+  /// From now on Triton emits it, and what is fused with it.
+  void give_tiles(int i) { instructions_[static_cast<std::size_t>(i)].kind = InstructionKind::kTiles; }
 
   /// Whether the regions let `a` go into `b`, or, with `join`, a kernel give the values of both.
   bool regions_allow(int a, int b, bool join) const;
@@ -118,7 +121,15 @@ class Recorder {
 /// Shared memory and parameters of a kernel that held the ops of both.
 Ruling fits_one_kernel(const FusionGraph& graph, int a, int b, bool keeps_roots_of_a);
 
-// The passes, in the order XLA runs them; each says whether it changed anything.
+// The passes of XLA of today, in order; each says whether it changed anything.
+bool fuse_normalizations(FusionGraph& graph, Recorder& recorder);
+bool priority_fusion(FusionGraph& graph, const Device& device, Recorder& recorder);
+bool multi_output_fusion_of_today(FusionGraph& graph, Recorder& recorder);
+
+/// Whether a kernel comes of a live instruction; not of scalars that stand in the kernels that read them.
+bool becomes_kernel(const FusionGraph& graph, int i);
+
+// The passes of 2019-2020, in the order XLA runs them; each says whether it changed anything.
 bool instruction_fusion(FusionGraph& graph, bool may_duplicate, Recorder& recorder);
 bool fusion_merger(FusionGraph& graph, Recorder& recorder);
 bool multi_output_fusion(FusionGraph& graph, Recorder& recorder);

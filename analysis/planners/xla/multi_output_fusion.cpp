@@ -1,5 +1,6 @@
-// MultiOutputFusion: kernels with several results. First a reduction takes in the producer it reads, which
-// stays a result; then siblings that read the same values join, most shared bytes first.
+// MultiOutputFusion: kernels with several results. First a reduction (of today: every kernel) takes in a
+// producer it reads, which stays a result; then siblings that read the same values join, most shared bytes
+// first.
 #include <algorithm>
 #include <queue>
 #include <tuple>
@@ -25,8 +26,8 @@ constexpr std::int64_t kLevelGap = std::int64_t{1} << 20;
 
 class MultiOutputFusion {
  public:
-  MultiOutputFusion(FusionGraph& graph, Recorder& recorder)
-      : graph_(graph), computation_(graph.computation()), recorder_(recorder) {}
+  MultiOutputFusion(FusionGraph& graph, Recorder& recorder, bool today)
+      : graph_(graph), computation_(graph.computation()), recorder_(recorder), today_(today) {}
 
   bool run() {
     find_levels();
@@ -149,7 +150,7 @@ class MultiOutputFusion {
   }
 
   bool is_candidate(int i) const {
-    if (i == graph_.result() || !graph_[i].alive) return false;
+    if (i == graph_.result() || !graph_[i].alive || graph_[i].kind == InstructionKind::kTiles) return false;
     if (is_fusion(i) || is_reduction(i)) return true;
     const Node& node = graph_.op(i);
     return is_elementwise(node.op) && plan_role(node) == PlanRole::kMemory && !node.operands.empty();
@@ -179,11 +180,13 @@ class MultiOutputFusion {
   // --- a reduction and the producer it reads
 
   bool join_producer(int consumer) {
-    if (!graph_[consumer].alive || !is_reduction(consumer)) return false;
+    if (today_ ? !is_candidate(consumer) : !graph_[consumer].alive || !is_reduction(consumer)) return false;
     const std::vector<NodeId> values = graph_[consumer].reads;
     for (NodeId value : values) {
       const int producer = graph_.provider(value);
       if (producer < 0 || !is_loop(producer)) continue;
+      // What nothing else reads needs no result of its own.
+      if (today_ && !graph_.has_several_users(producer)) continue;
       const Ruling ruling = may_join_producer(producer, consumer);
       recorder_.record("multi-output-fusion", graph_[producer].roots.back(), graph_[consumer].roots.back(),
                        ruling, "xla.producer-joined");
@@ -271,7 +274,7 @@ class MultiOutputFusion {
       const auto to = readers.end() - self > static_cast<std::ptrdiff_t>(kNeighbours) ? self + kNeighbours
                                                                                       : readers.end();
       for (auto reader = from; reader != to; ++reader)
-        if (*reader != i && is_candidate(*reader) && (is_fusion(i) || is_fusion(*reader)))
+        if (*reader != i && is_candidate(*reader) && (today_ || is_fusion(i) || is_fusion(*reader)))
           partners.push_back(*reader);
     }
     std::sort(partners.begin(), partners.end());
@@ -305,6 +308,7 @@ class MultiOutputFusion {
   FusionGraph& graph_;
   const Computation& computation_;
   Recorder& recorder_;
+  bool today_;
   std::vector<std::int64_t> level_;
   std::vector<int> entered_, left_;  ///< of the spanning forest; -1 where not in the graph
   std::vector<int> marks_;
@@ -314,7 +318,11 @@ class MultiOutputFusion {
 }  // namespace
 
 bool multi_output_fusion(FusionGraph& graph, Recorder& recorder) {
-  return MultiOutputFusion(graph, recorder).run();
+  return MultiOutputFusion(graph, recorder, false).run();
+}
+
+bool multi_output_fusion_of_today(FusionGraph& graph, Recorder& recorder) {
+  return MultiOutputFusion(graph, recorder, true).run();
 }
 
 }  // namespace stitchwork::xla

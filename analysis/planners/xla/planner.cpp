@@ -16,7 +16,7 @@ namespace {
 /// A choice, not measured: far more rounds than graphs are deep in fusions.
 constexpr int kMaxRounds = 100;
 
-bool becomes_kernel(const FusionGraph& graph, int i) {
+bool is_kernel(const FusionGraph& graph, int i) {
   const Instruction& instruction = graph[i];
   if (!instruction.alive || i == graph.result()) return false;
   if (instruction.kind != InstructionKind::kPlain) return true;
@@ -30,12 +30,16 @@ bool is_only_immediate(const FusionGraph& graph, int i) {
   for (NodeId root : graph[i].roots) {
     if (!is_immediate(computation, root)) return false;
     for (int reader : graph.readers(root))
-      if (!becomes_kernel(graph, reader)) return false;
+      if (!is_kernel(graph, reader)) return false;
   }
   return true;
 }
 
 }  // namespace
+
+bool becomes_kernel(const FusionGraph& graph, int i) {
+  return is_kernel(graph, i) && !is_only_immediate(graph, i);
+}
 
 std::vector<Instruction> fused_kernels(const Graph& graph, const Constraints& constraints, Recorder& recorder,
                                        const std::vector<int>& regions) {
@@ -50,7 +54,7 @@ std::vector<Instruction> fused_kernels(const Graph& graph, const Constraints& co
   }
   std::vector<Instruction> kernels;
   for (int i = 0; i < fusion.size(); ++i)
-    if (becomes_kernel(fusion, i) && !is_only_immediate(fusion, i)) {
+    if (becomes_kernel(fusion, i)) {
       kernels.push_back(fusion[i]);
       kernels.back().ops = fusion.sorted_ops(i);
     }
