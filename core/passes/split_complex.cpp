@@ -164,7 +164,7 @@ class Splitter {
       places_.push_back(placed(node));
       const Place& place = places_.back();
       values.push_back(place.whole != kNoNode ? place.whole : place.parts.re);
-      if (module_.trace() != nullptr && place.parts.re != kNoNode) tell(node, first.back());
+      if (module_.trace() != nullptr) tell(node, first.back(), values.back());
     }
     Emitter emit(builder_, computation_.node(computation_.root));
     const NodeId root = whole(emit, computation_.root);
@@ -350,14 +350,17 @@ class Splitter {
     return {emit.add(Op::kTuple, paired(node.shape), elements), {}};
   }
 
-  void tell(const Node& node, NodeId first) const {
+  /// `value`: of the node, or of its real part; it may have been there before.
+  void tell(const Node& node, NodeId first, NodeId value) const {
     const Computation& built = builder_.peek();
     std::vector<OpName> into;
-    for (NodeId id = first; id < built.size(); ++id)
-      if (built.node(id).name != node.name) into.push_back({computation_.name, built.node(id).name});
-    const bool stays = into.size() < static_cast<std::size_t>(built.size() - first);
-    if (!stays && !into.empty())
-      module_.trace()->add(OpChange::kRewritten, {computation_.name, node.name}, std::move(into));
+    bool stays = false;
+    for (NodeId id = first; id < built.size(); ++id) {
+      stays = stays || built.node(id).name == node.name;
+      if (id != value) into.push_back({computation_.name, built.node(id).name});
+    }
+    into.push_back({computation_.name, built.node(value).name});
+    if (!stays) module_.trace()->add(OpChange::kRewritten, {computation_.name, node.name}, std::move(into));
   }
 
   /// A compiler's kernel that gives a complex value gives both parts.

@@ -292,6 +292,8 @@ TEST(SplitComplex, AnOpTellsWhatItBecame) {
   EXPECT_FALSE(trace.now(graph, {"e", "y"}, &steps).empty());
   ASSERT_FALSE(steps.empty());
   EXPECT_THAT(to_text(steps[0]), ::testing::HasSubstr("y was rewritten as multiply"));
+  // The imaginary part was there already.
+  EXPECT_EQ(trace.now(graph, {"e", "r"}).size(), 1u);
 }
 
 /// By the definition.
