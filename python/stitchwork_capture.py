@@ -75,6 +75,106 @@ def capture_torch(module, *args, out, **kwargs):
     return path
 
 
+def capture_torch_training(module, loss, inputs, targets=(), *, out, **options):
+    """Writes a training step of a torch.nn.Module as ONNX: its loss and the gradients of its parameters.
+
+    module   in the mode it is in: after eval() without dropout and by running statistics
+    loss     of the module's output and the targets: a function, torch.nn.functional.cross_entropy
+    inputs   of the module, a tensor or several; targets likewise. options are those of torch.onnx.export
+    out      the file: .onnx. Parameters, buffers, inputs and targets are its inputs, by their names; its outputs are the loss, what the step
+             makes of the module's buffers, and "gradient.NAME" of every parameter that needs one
+    Returns the path. Raises CaptureError.
+    """
+    path = _path(out, (".onnx",), compressed=False)
+    torch = _framework("torch")
+    if not isinstance(module, torch.nn.Module):
+        raise CaptureError(f"capture_torch_training: {_name(module)} is no torch.nn.Module")
+    _check_callable(loss, "capture_torch_training(module, torch.nn.functional.mse_loss, x, y, out='step.onnx')")
+    inputs, targets = (tuple(x) if isinstance(x, (tuple, list)) else (x,) for x in (inputs, targets))
+    temporary = path.with_name(path.name + ".part")
+    try:
+        graph, arguments, names, results = _joint_graph(torch, module, loss, inputs, targets)
+        named = {"input_names": names, "output_names": results, "external_data": False, "verbose": False}
+        torch.onnx.export(graph.eval(), arguments, str(temporary), **(named | options))
+        os.replace(temporary, path)
+    except ImportError as error:
+        raise CaptureError(
+            f"capture_torch_training: torch.onnx.export needs a package: {_first_line(error)}; install it (pip install onnx onnxscript)"
+        ) from error
+    except Exception as error:
+        raise CaptureError(f"capture_torch_training: torch cannot export a step of {_name(module)}: {_cause(error)}") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+    return path
+
+
+def _joint_graph(torch, module, loss, inputs, targets):
+    """Forward and backward as one graph without side effects (AOTAutograd), its arguments, and the names of these and of its results."""
+    from torch._decomp import core_aten_decompositions
+    from torch._functorch.aot_autograd import aot_export_module
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    class Step(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.module = module
+
+        def forward(self, *values):
+            return (loss(self.module(*values[: len(inputs)]), *values[len(inputs) :]),)
+
+    step = Step()
+    # As other ops what ONNX has no op for: convolutions' gradients, memory that is written later.
+    table = dict(core_aten_decompositions())
+    table[torch.ops.aten.convolution_backward.default] = _convolution_backward
+    table[torch.ops.aten.empty_permuted.default] = lambda size, order, **options: torch.zeros(
+        size, dtype=options.get("dtype"), device=options.get("device"))
+    with torch.backends.mkldnn.flags(enabled=False), sdpa_kernel(SDPBackend.MATH):
+        graph, signature = aot_export_module(
+            step, (*inputs, *targets), trace_joint=True, output_loss_index=0, decompositions=table)
+    state = dict(step.named_parameters()) | dict(step.named_buffers())
+    held = signature.inputs_to_parameters | signature.inputs_to_buffers
+    given = iter((*inputs, *targets))
+    labels = iter([*(f"input{i}" for i in range(len(inputs))), *(f"target{i}" for i in range(len(targets)))])
+    arguments, names = [], []
+    for node in graph.graph.nodes:
+        if node.op == "placeholder":
+            of = held.get(node.name)
+            arguments.append(next(given) if of is None else state[of].detach())
+            names.append(next(labels) if of is None else of.removeprefix("module."))
+    results = []
+    for node in next(node for node in graph.graph.nodes if node.op == "output").args[0]:
+        name = getattr(node, "name", None)
+        parameter = signature.backward_signature.gradients_to_parameters.get(name)
+        buffer = signature.buffers_to_mutate.get(name)
+        of = "gradient." + parameter if parameter else "new." + buffer if buffer else "loss"
+        results.append(of.replace("module.", "", 1))
+    return graph, tuple(arguments), names, results
+
+
+def _convolution_backward(gradient, x, weight, bias_sizes, stride, padding, dilation, transposed, output_padding, groups, output_mask):
+    """The three gradients of a convolution, as convolutions and a sum."""
+    import torch
+
+    if transposed:
+        return NotImplemented
+    spatial = range(weight.dim() - 2)
+    wanted = [x.shape[2 + d] - ((gradient.shape[2 + d] - 1) * stride[d] - 2 * padding[d] + dilation[d] * (weight.shape[2 + d] - 1) + 1) for d in spatial]
+    of_x = of_weight = of_bias = None
+    if output_mask[0]:
+        of_x = torch.ops.aten.convolution(gradient, weight, None, stride, padding, dilation, True, wanted, groups)
+    if output_mask[1]:
+        parts = []
+        for a, b in zip(x.chunk(groups, 1), gradient.chunk(groups, 1)):
+            part = torch.ops.aten.convolution(a.transpose(0, 1), b.transpose(0, 1), None, dilation, padding, stride, False, [0] * len(stride), 1)
+            for d in spatial:  # the last window may leave elements over
+                part = part.narrow(2 + d, 0, weight.shape[2 + d])
+            parts.append(part.transpose(0, 1))
+        of_weight = torch.cat(parts) if groups > 1 else parts[0]
+    if output_mask[2]:
+        of_bias = gradient.sum([0, *(2 + d for d in spatial)])
+    return of_x, of_weight, of_bias
+
+
 def convert_stablehlo(file, out):
     """Writes a StableHLO module, as text or bytecode (.mlir, .mlirbc), as HLO text, by the converter in jaxlib.
 

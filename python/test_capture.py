@@ -14,7 +14,7 @@ import unittest
 import unittest.mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from stitchwork_capture import CaptureError, capture_jax, capture_torch, convert_stablehlo
+from stitchwork_capture import CaptureError, capture_jax, capture_torch, capture_torch_training, convert_stablehlo
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
@@ -147,6 +147,32 @@ class Torch(Folder):
         self.refused("is no torch.nn.Module", capture_torch, torch.sin, torch.ones(2), out=self.folder / "m.onnx")
         self.refused("cannot export Fails", capture_torch, Fails(), torch.ones(2, 3), out=self.folder / "m.onnx")
         self.refused("must end in .onnx", capture_torch, Fails(), torch.ones(2, 3), out=self.folder / "m.hlo")
+        mistaken = torch.nn.functional.mse_loss, torch.ones(2, 3), torch.ones(2, 2)
+        self.refused("cannot export a step of Fails", capture_torch_training, Fails(), *mistaken, out=self.folder / "m.onnx")
+        self.refused("is no torch.nn.Module", capture_torch_training, torch.sin, *mistaken, out=self.folder / "m.onnx")
+
+    def test_a_training_step_has_the_gradients_of_torch(self):
+        import numpy
+        import torch
+        from torch import nn
+
+        torch.manual_seed(1)
+        module = nn.Sequential(nn.Conv1d(4, 8, 3, stride=2, groups=4, padding=1), nn.BatchNorm1d(8), nn.GELU(), nn.Flatten(), nn.Linear(40, 3))
+        module.eval()
+        x, y = torch.randn(2, 4, 9), torch.tensor([2, 0])
+        path = capture_torch_training(module, nn.functional.cross_entropy, x, y, out=self.folder / "step.onnx")
+        if not os.environ.get("STITCHWORK"):
+            return
+        for i, value in enumerate([*module.parameters(), *module.buffers(), x, y]):
+            numpy.save(self.folder / f"{i}.npy", value.detach().numpy())
+        ran = stitchwork("run", path, "--check", "--inputs", self.folder, "--outputs", self.folder)
+        self.assertIn("check: ok", ran)
+        loss = nn.functional.cross_entropy(module(x), y)
+        loss.backward()
+        right = [loss, *(p.grad for p in module.parameters())]
+        for i, value in enumerate(right):
+            given = numpy.load(self.folder / f"out{i}.npy")
+            numpy.testing.assert_allclose(given, value.detach().numpy(), rtol=1e-4, atol=1e-6)
 
 
 class Wrapped(Folder):

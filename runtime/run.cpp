@@ -18,6 +18,7 @@
 #include "core/base/format.h"
 #include "core/evaluate/evaluator.h"
 #include "core/evaluate/lapack_call.h"
+#include "core/graph/complex_type.h"
 #include "core/index/window.h"
 #include "core/passes/moved.h"
 #include "core/passes/trip_count.h"
@@ -539,13 +540,13 @@ void require_runnable(const Graph& graph) {
       std::string what = fmt::format("{} ({})", node.name, def(node.op).name);
       if (node.op == Op::kCustomCall && !custom_call_target(node).empty())
         what = fmt::format("{} (custom-call of {})", node.name, custom_call_target(node));
-      const char* hint = "it can be planned and explained; remove it or replace it to run the model";
-      const bool complex =
-          !node.shape.is_tuple && (node.shape.dtype == DType::kC64 || node.shape.dtype == DType::kC128);
-      if (complex || node.op == Op::kFft)
-        hint =
-            "it can be planned and explained; to run the model write real and imaginary parts as arrays of "
-            "their own, a DFT as products with cosines and sines";
+      const bool complex = !node.shape.is_tuple && is_complex(node.shape.dtype);
+      // It stands beside the op that is to be named (split_complex).
+      if (complex && node.op == Op::kBitcastConvert) continue;
+      const char* hint =
+          complex ? "it can be planned and explained; to run the model write it by arithmetic of real and "
+                    "imaginary parts"
+                  : "it can be planned and explained; remove it or replace it to run the model";
       if (def(node.op).execution == Execution::kOpaque && !is_lapack_call(node))
         throw Error(graph.source, node.line, 0, what + " cannot be executed", hint);
       if (node.op == Op::kConstant && node.attrs.literal == nullptr)

@@ -129,12 +129,17 @@ std::vector<NodeId> first_part(const Stitched& stitched, const Options& options)
     }
     return part;
   }
-  // Too many phases: the first ones, with what they inline.
+  // Too many phases: the first ones, with what they inline. Where many such cuts will follow, half of them
+  // are in each part, so that not every one looks at all the phases behind it.
+  const int step = options.max_phases - 1, cuts = step > 0 ? stitched.finalization.grid_barriers / step : 0;
+  // A choice, not measured: few cuts cost little, and leave the parts' amendments where they were.
+  constexpr int kManyCuts = 8;
+  const int behind = (cuts >= kManyCuts ? cuts / 2 : 1) * step;
   std::set<NodeId> part;
   for (const OpGroup& group : stitched.groups) {
     std::vector<NodeId> stack;
     for (const NodeId id : group.materialised) {
-      if (levels.at(id) < options.max_phases - 1) stack.push_back(id);
+      if (levels.at(id) < behind) stack.push_back(id);
     }
     while (!stack.empty()) {
       const NodeId id = stack.back();

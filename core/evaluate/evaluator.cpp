@@ -233,6 +233,8 @@ Literal dispatch(const Graph& graph, const Computation& computation, const Node&
     case Op::kCustomCall:
       if (is_lapack_call(node)) return evaluate_lapack_call(node, operands);
       break;
+    case Op::kFft:
+      return evaluate_fft(node, operands);
     case Op::kCholesky:
       return evaluate_cholesky(node, operands);
     case Op::kTriangularSolve:

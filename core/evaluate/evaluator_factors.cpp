@@ -2,6 +2,7 @@
 #include <cblas.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <limits>
 
@@ -125,25 +126,37 @@ Literal solved(const Solve& how, const Literal& a, const Literal& b) {
   return result;
 }
 
-// The calls, with what they take and give as JAX makes them (jaxlib, lapack.py): sizes and flags in front,
-// workspace, whose values say nothing, behind.
+// The calls. JAX makes them in two forms: older ones take sizes and flags in front and give workspace, whose
+// values say nothing, behind (jaxlib, lapack.py); those of XLA's typed FFI have flags as attributes.
 
-void potrf(Values operands, std::vector<Literal>& out, std::int64_t i) {
-  FortranMatrix m = matrix_of(*operands.back(), i);
-  const bool definite = cholesky(m, operands[0]->get_int(0) != 0);
-  put(m, out[0], i);
-  out[1].set_int(i, definite ? 0 : 1);
+/// What one call asks for, whichever its form.
+struct LapackCall {
+  bool lower = false, vectors = true, full = false;
+  const Literal* matrix = nullptr;
+  const Literal* reflectors = nullptr;  ///< factors of the Householder reflectors
+};
+using Results = std::span<Literal* const>;
+
+void put_info(Results out, std::size_t at, std::int64_t i, std::int64_t info) {
+  if (at < out.size()) out[at]->set_int(i, info);
 }
 
-void getrf(Values operands, std::vector<Literal>& out, std::int64_t i) {
-  FortranMatrix m = matrix_of(*operands.back(), i);
+void potrf(const LapackCall& call, Results out, std::int64_t i) {
+  FortranMatrix m = matrix_of(*call.matrix, i);
+  const bool definite = cholesky(m, call.lower);
+  put(m, *out[0], i);
+  put_info(out, 1, i, definite ? 0 : 1);
+}
+
+void getrf(const LapackCall& call, Results out, std::int64_t i) {
+  FortranMatrix m = matrix_of(*call.matrix, i);
   std::vector<blasint> pivots(static_cast<std::size_t>(std::min(m.rows, m.columns)));
   blasint info = 0;
   const blasint stride = m.stride();
   dgetrf_(&m.rows, &m.columns, m.data(), &stride, pivots.data(), &info);
-  put(m, out[0], i);
-  put(pivots, out[1], i);
-  out[2].set_int(i, info);
+  put(m, *out[0], i);
+  put(pivots, *out[1], i);
+  put_info(out, 2, i, info);
 }
 
 /// As much as LAPACK wants is asked for by -1.
@@ -157,22 +170,22 @@ void with_workspace(const Call& call) {
   call(work.data(), &size);
 }
 
-void geqrf(Values operands, std::vector<Literal>& out, std::int64_t i) {
-  FortranMatrix m = matrix_of(*operands.back(), i);
+void geqrf(const LapackCall& call, Results out, std::int64_t i) {
+  FortranMatrix m = matrix_of(*call.matrix, i);
   std::vector<double> tau(static_cast<std::size_t>(std::min(m.rows, m.columns)));
   blasint info = 0;
   const blasint stride = m.stride();
   with_workspace([&](double* work, const blasint* size) {
     dgeqrf_(&m.rows, &m.columns, m.data(), &stride, tau.data(), work, size, &info);
   });
-  put(m, out[0], i);
-  put(tau, out[1], i);
-  out[2].set_int(i, info);
+  put(m, *out[0], i);
+  put(tau, *out[1], i);
+  put_info(out, 2, i, info);
 }
 
-void orgqr(Values operands, std::vector<Literal>& out, std::int64_t i) {
-  FortranMatrix m = matrix_of(*operands[operands.size() - 2], i);
-  const Literal& factors = *operands.back();
+void orgqr(const LapackCall& call, Results out, std::int64_t i) {
+  FortranMatrix m = matrix_of(*call.matrix, i);
+  const Literal& factors = *call.reflectors;
   const blasint k = extent_from_end(factors.shape, 1);
   std::vector<double> tau;
   for (std::int64_t j = 0; j < k; ++j) tau.push_back(factors.get_double(i * k + j));
@@ -181,75 +194,132 @@ void orgqr(Values operands, std::vector<Literal>& out, std::int64_t i) {
   with_workspace([&](double* work, const blasint* size) {
     dorgqr_(&m.rows, &m.columns, &k, m.data(), &stride, tau.data(), work, size, &info);
   });
-  put(m, out[0], i);
-  out[1].set_int(i, info);
+  put(m, *out[0], i);
+  put_info(out, 1, i, info);
 }
 
-void syevd(Values operands, std::vector<Literal>& out, std::int64_t i) {
-  FortranMatrix m = matrix_of(*operands.back(), i);
+void syevd(const LapackCall& call, Results out, std::int64_t i) {
+  FortranMatrix m = matrix_of(*call.matrix, i);
   const blasint n = m.rows, stride = m.stride(), integers = 3 + 5 * n;
   std::vector<double> values(static_cast<std::size_t>(n));
   std::vector<blasint> more(static_cast<std::size_t>(integers));
-  const char* triangle = operands[0]->get_int(0) != 0 ? "L" : "U";
+  const char* triangle = call.lower ? "L" : "U";
   blasint info = 0;
   with_workspace([&](double* work, const blasint* size) {
     dsyevd_("V", triangle, &n, m.data(), &stride, values.data(), work, size, more.data(), &integers, &info, 1,
             1);
   });
-  put(m, out[0], i);
-  put(values, out[1], i);
-  out[2].set_int(i, info);
+  put(m, *out[0], i);
+  put(values, *out[1], i);
+  put_info(out, 2, i, info);
 }
 
-void gesdd(Values operands, std::vector<Literal>& out, std::int64_t i) {
-  FortranMatrix m = matrix_of(*operands.back(), i);
-  const bool vectors = operands[1]->get_int(0) != 0, full = operands[0]->get_int(0) != 0;
-  FortranMatrix u(extent_from_end(out[2].shape, 2), extent_from_end(out[2].shape, 1));
-  FortranMatrix v(extent_from_end(out[3].shape, 2), extent_from_end(out[3].shape, 1));
+void gesdd(const LapackCall& call, Results out, std::int64_t i) {
+  FortranMatrix m = matrix_of(*call.matrix, i);
+  FortranMatrix u(extent_from_end(out[2]->shape, 2), extent_from_end(out[2]->shape, 1));
+  FortranMatrix v(extent_from_end(out[3]->shape, 2), extent_from_end(out[3]->shape, 1));
   const blasint least = std::min(m.rows, m.columns), stride = m.stride(), u_stride = u.stride(),
                 v_stride = v.stride();
   std::vector<double> values(static_cast<std::size_t>(least));
   std::vector<blasint> integers(static_cast<std::size_t>(8 * std::max<blasint>(1, least)));
   blasint info = 0;
   with_workspace([&](double* work, const blasint* size) {
-    dgesdd_(!vectors ? "N"
-            : full   ? "A"
-                     : "S",
+    dgesdd_(!call.vectors ? "N"
+            : call.full   ? "A"
+                          : "S",
             &m.rows, &m.columns, m.data(), &stride, values.data(), u.data(), &u_stride, v.data(), &v_stride,
             work, size, integers.data(), &info, 1);
   });
-  put(values, out[1], i);
-  put(u, out[2], i);
-  put(v, out[3], i);
-  out[4].set_int(i, info);
+  put(values, *out[1], i);
+  put(u, *out[2], i);
+  put(v, *out[3], i);
+  put_info(out, 4, i, info);
 }
 
 struct LapackRow {
   std::string_view routine;  ///< behind the letter of the type
   std::size_t operands, results;
-  void (*call)(Values operands, std::vector<Literal>& out, std::int64_t matrix);
+  std::size_t ffi_operands, ffi_results;  ///< of the typed form
+  void (*call)(const LapackCall& call, Results out, std::int64_t matrix);
 };
 
-constexpr LapackRow kLapackRows[] = {{"potrf", 4, 2, potrf}, {"getrf", 4, 3, getrf}, {"geqrf", 5, 4, geqrf},
-                                     {"orgqr", 7, 3, orgqr}, {"syevd", 4, 5, syevd}, {"gesdd", 7, 7, gesdd}};
+constexpr LapackRow kLapackRows[] = {{"potrf", 4, 2, 1, 2, potrf}, {"getrf", 4, 3, 1, 3, getrf},
+                                     {"geqrf", 5, 4, 1, 2, geqrf}, {"orgqr", 7, 3, 2, 1, orgqr},
+                                     {"syevd", 4, 5, 1, 3, syevd}, {"gesdd", 7, 7, 1, 5, gesdd}};
 
-/// Behind "lapack_s" or "lapack_d".
-const LapackRow* lapack_row(const Node& node) {
+bool is_typed(const Node& node) { return custom_call_target(node).ends_with("_ffi"); }
+
+/// Behind "lapack_s" or "lapack_d" and before "_ffi".
+std::string_view routine_of(const Node& node) {
   std::string_view target = custom_call_target(node);
-  if (!target.starts_with("lapack_s") && !target.starts_with("lapack_d")) return nullptr;
+  if (!target.starts_with("lapack_s") && !target.starts_with("lapack_d")) return {};
   target.remove_prefix(std::string_view("lapack_s").size());
+  if (target.ends_with("_ffi")) target.remove_suffix(std::string_view("_ffi").size());
+  return target;
+}
+
+const LapackRow* lapack_row(const Node& node) {
+  const std::size_t results = node.shape.is_tuple ? node.shape.elements.size() : 1;
   for (const LapackRow& row : kLapackRows)
-    if (row.routine == target && node.operands.size() == row.operands && node.shape.is_tuple &&
-        node.shape.elements.size() == row.results)
-      return &row;
+    if (row.routine == routine_of(node))
+      return node.operands.size() == (is_typed(node) ? row.ffi_operands : row.operands) &&
+                     results == (is_typed(node) ? row.ffi_results : row.results)
+                 ? &row
+                 : nullptr;
   return nullptr;
 }
 
-/// side, lower, transposed, unit diagonal, m, n, count, alpha, a, b.
+/// side, lower, transposed, unit diagonal, m, n, count, alpha, a, b; typed: a, b.
 bool is_trsm(const Node& node) {
   const std::string_view target = custom_call_target(node);
-  return (target == "blas_strsm" || target == "blas_dtrsm") && node.operands.size() == 10 &&
-         !node.shape.is_tuple;
+  const bool old = (target == "blas_strsm" || target == "blas_dtrsm") && node.operands.size() == 10;
+  const bool typed = is_typed(node) && routine_of(node) == "trsm" && node.operands.size() == 2;
+  return (old || typed) && !node.shape.is_tuple;
+}
+
+/// A flag of a typed call, a letter of LAPACK's by its number: backend_config={uplo = 76 : ui8}.
+char letter(const Node& node, std::string_view key) {
+  const std::string_view text = other_attribute(node, "backend_config");
+  const std::string wanted = fmt::format("{} = ", key);
+  std::size_t at = text.find(wanted);
+  if (at == std::string_view::npos)
+    throw Error(fmt::format("{} has no {}", custom_call_target(node), key),
+                "backend_config={uplo = 76 : ui8}");
+  at += wanted.size();
+  int number = 0;
+  std::from_chars(text.data() + at, text.data() + text.size(), number);
+  return static_cast<char>(number);
+}
+
+LapackCall lapack_call(const Node& node, Values operands) {
+  const std::string_view routine = routine_of(node);
+  const bool typed = is_typed(node), two = routine == "orgqr";
+  const auto is_set = [&](std::size_t i) { return !typed && operands[i]->get_int(0) != 0; };
+  LapackCall call;
+  call.matrix = operands[operands.size() - (two ? 2 : 1)];
+  call.reflectors = two ? operands.back() : nullptr;
+  if (routine == "potrf" || routine == "syevd") call.lower = typed ? letter(node, "uplo") == 'L' : is_set(0);
+  if (routine == "gesdd") {
+    call.vectors = typed ? letter(node, "mode") != 'N' : is_set(1);
+    call.full = typed ? letter(node, "mode") == 'A' : is_set(0);
+  }
+  return call;
+}
+
+Literal trsm(const Node& node, Values operands) {
+  if (is_typed(node))
+    return solved({.left = letter(node, "side") == 'L',
+                   .lower = letter(node, "uplo") == 'L',
+                   .transposed = letter(node, "trans_x") != 'N',
+                   .unit_diagonal = letter(node, "diag") == 'U'},
+                  *operands[0], *operands[1]);
+  const auto is_set = [&](std::size_t i) { return operands[i]->get_int(0) != 0; };
+  Literal b = *operands[9];
+  if (const double alpha = operands[7]->get_double(0); alpha != 1)
+    for (std::int64_t i = 0, n = b.shape.elements_count(); i < n; ++i)
+      b.set_double(i, alpha * b.get_double(i));
+  return solved({.left = is_set(0), .lower = is_set(1), .transposed = is_set(2), .unit_diagonal = is_set(3)},
+                *operands[8], b);
 }
 
 }  // namespace
@@ -281,21 +351,15 @@ Literal evaluate_triangular_solve(const Node& node, Values operands) {
 
 Literal evaluate_lapack_call(const Node& node, Values operands) {
   require_real(node, *operands.back());
-  if (is_trsm(node)) {
-    const auto is_set = [&](std::size_t i) { return operands[i]->get_int(0) != 0; };
-    Literal b = *operands[9];
-    if (const double alpha = operands[7]->get_double(0); alpha != 1)
-      for (std::int64_t i = 0, n = b.shape.elements_count(); i < n; ++i)
-        b.set_double(i, alpha * b.get_double(i));
-    return solved(
-        {.left = is_set(0), .lower = is_set(1), .transposed = is_set(2), .unit_diagonal = is_set(3)},
-        *operands[8], b);
-  }
+  if (is_trsm(node)) return trsm(node, operands);
   const LapackRow* row = lapack_row(node);
   SW_CHECK(row != nullptr, "{} is no call of LAPACK", node.name);
+  const LapackCall call = lapack_call(node, operands);
   Literal result = Literal::zeros(node.shape);
-  const Literal& matrix = *operands[row->routine == "orgqr" ? operands.size() - 2 : operands.size() - 1];
-  for (std::int64_t i = 0, n = matrices_of(matrix.shape); i < n; ++i) row->call(operands, result.elements, i);
+  std::vector<Literal*> out;
+  for (Literal& element : result.elements) out.push_back(&element);
+  if (!node.shape.is_tuple) out.push_back(&result);
+  for (std::int64_t i = 0, n = matrices_of(call.matrix->shape); i < n; ++i) row->call(call, out, i);
   return result;
 }
 

@@ -61,6 +61,9 @@ Literal evaluate_triangular_solve(const Node& node, Values operands);
 /// A call of LAPACK or BLAS that JAX makes on a CPU (core/evaluate/lapack_call.h).
 Literal evaluate_lapack_call(const Node& node, Values operands);
 
+/// evaluator_fft.cpp: in float64, of pairs of real numbers that stand for complex ones (split_complex).
+Literal evaluate_fft(const Node& node, Values operands);
+
 /// evaluator_random.cpp: rng-bit-generator, by XLA's own counters, so that the bits are XLA's.
 Literal evaluate_random_bits(const Node& node, Values operands);
 

@@ -4,6 +4,7 @@
 
 #include "core/base/error.h"
 #include "core/evaluate/float_semantics.h"
+#include "core/graph/complex_type.h"
 #include "core/graph/graph.h"
 #include "core/graph/infer_checks.h"
 #include "core/graph/infer_families.h"
@@ -15,8 +16,6 @@ namespace stitchwork {
 using namespace infer;
 
 namespace {
-
-bool is_complex(DType type) { return type == DType::kC64 || type == DType::kC128; }
 
 bool in_domain(DType type, Domain domain) {
   switch (domain) {
@@ -79,15 +78,13 @@ Shape elementwise(const Graph& graph, const Node& node, Operands operands) {
       break;
     case Op::kReal:
     case Op::kImag:
-      type = type == DType::kC64 ? DType::kF32 : type == DType::kC128 ? DType::kF64 : type;
-      break;
     case Op::kAbs:
-      type = type == DType::kC64 ? DType::kF32 : type == DType::kC128 ? DType::kF64 : type;
+      type = part_of(type);
       break;
     case Op::kComplex:
       if (type != DType::kF32 && type != DType::kF64)
         throw Error(fmt::format("complex does not take {}", name(type)), "f32 and f64 have complex types");
-      type = type == DType::kF64 ? DType::kC128 : DType::kC64;
+      type = complex_of(type);
       break;
     case Op::kConvert:
       type = node.shape.dtype;
@@ -330,6 +327,8 @@ Shape infer_shape(const Graph& graph, const Node& node, Operands operands) {
       return infer_dot(node, first(), array(node, operands, 1));
     case Op::kConvolution:
       return infer_convolution(node, first(), array(node, operands, 1));
+    case Op::kFft:
+      return infer_fft(node, first());
     case Op::kTriangularSolve:
       return plain(array(node, operands, 1));
     case Op::kSort:

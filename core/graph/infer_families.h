@@ -35,6 +35,8 @@ Shape infer_scatter(const Node& node, std::span<const Shape* const> operands);
 /// printed), the left operand's where nothing fitting is declared.
 Shape infer_dot(const Node& node, const Shape& lhs, const Shape& rhs);
 Shape infer_convolution(const Node& node, const Shape& input, const Shape& kernel);
+/// Of complex numbers, or of pairs with a last dimension of 2 that stand for them (split_complex).
+Shape infer_fft(const Node& node, const Shape& from);
 /// Result dimensions of a window sliding over `from`.
 std::vector<std::int64_t> infer_window_dims(const Node& node, const Shape& from);
 

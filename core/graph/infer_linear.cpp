@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "core/base/error.h"
+#include "core/graph/complex_type.h"
 #include "core/graph/infer_families.h"
 #include "core/index/window.h"
 
@@ -55,6 +56,41 @@ Shape infer_dot(const Node& node, const Shape& lhs, const Shape& rhs) {
     if (std::ranges::count(dims.rhs_batch, i) + std::ranges::count(dims.rhs_contracting, i) == 0)
       result.push_back(at(rhs.dims, i));
   return with_declared_type(node, lhs.dtype, std::move(result));
+}
+
+Shape infer_fft(const Node& node, const Shape& from) {
+  const std::string_view type = other_attribute(node, "fft_type");
+  const bool from_real = type == "RFFT", to_real = type == "IRFFT";
+  if (!from_real && !to_real && type != "FFT" && type != "IFFT")
+    throw Error(fmt::format("fft_type={} is unknown", type), "FFT, IFFT, RFFT and IRFFT are known");
+  if (!is_complex(from.dtype) && from.dtype != DType::kF32 && from.dtype != DType::kF64)
+    throw Error(fmt::format("fft does not take {}", name(from.dtype)), "it takes f32, f64, c64 and c128");
+  if (from_real && is_complex(from.dtype))
+    throw Error(fmt::format("an RFFT does not take {}", name(from.dtype)), "it takes f32 and f64");
+  const bool pairs = !is_complex(from.dtype) && (!from_real || node.shape.dtype == from.dtype);
+  std::vector<std::int64_t> dims = from.dims;
+  if (pairs && !from_real) {
+    if (dims.empty() || dims.back() != 2)
+      throw Error(fmt::format("fft of type {} does not take {}", type, to_text(from)),
+                  "it takes c64 and c128");
+    dims.pop_back();
+  }
+  const std::vector<std::int64_t> length = other_integers(node, "fft_length");
+  if (length.empty() || length.size() > 3 || length.size() > dims.size())
+    throw Error(fmt::format("fft_length names {} dimensions of {}", length.size(), to_text(from)),
+                "1 to 3 of the last dimensions are transformed");
+  for (std::size_t i = 0, first = dims.size() - length.size(); i < length.size(); ++i) {
+    const bool halved = to_real && i + 1 == length.size();
+    const std::int64_t taken = halved ? length[i] / 2 + 1 : length[i];
+    if (length[i] < 0 || dims[first + i] != taken)
+      throw Error(
+          fmt::format("fft_length {} does not fit dimension {} of {}", length[i], first + i, to_text(from)));
+  }
+  if (from_real) dims.back() = length.back() / 2 + 1;
+  if (to_real) dims.back() = length.back();
+  if (pairs && !to_real) dims.push_back(2);
+  if (pairs) return Shape::array(from.dtype, std::move(dims));
+  return Shape::array(to_real ? part_of(from.dtype) : complex_of(part_of(from.dtype)), std::move(dims));
 }
 
 Shape infer_convolution(const Node& node, const Shape& input, const Shape& kernel) {

@@ -142,7 +142,7 @@ constexpr std::array kTable = {
     OpDef{Op::kScaledDot, "scaled-dot", kLinear, E::kOpaque, 4, 4, "", "", 2, false},
     OpDef{Op::kConvolution, "convolution", kLinear, E::kLibrary, 2, 2, "", "", 2, false},
     OpDef{Op::kSort, "sort", OpClass::kSort, E::kLibrary, 1, -1, "", "", 20, false},
-    OpDef{Op::kFft, "fft", kOpaque, E::kOpaque, 1, 1, "", "", 20, false},
+    OpDef{Op::kFft, "fft", kOpaque, E::kLibrary, 1, 1, "", "", 20, false},
     OpDef{Op::kCholesky, "cholesky", kOpaque, E::kLibrary, 1, 1, "", "", 20, false},
     OpDef{Op::kTriangularSolve, "triangular-solve", kOpaque, E::kLibrary, 2, 2, "", "", 20, false},
     OpDef{Op::kTopK, "topk", OpClass::kSort, E::kLibrary, 1, 1, "", "", 20, false},

@@ -16,13 +16,15 @@ constexpr std::string_view kMagic = "\x93NUMPY";
 struct Descr {
   std::string_view text;  ///< without the byte order character
   DType type;
+  bool pair = false;  ///< complex: read as pairs of the type, in a last dimension (core/passes/passes.h)
 };
 /// bfloat16 has no NumPy spelling: it is stored as two raw bytes.
 constexpr std::array kDescrs = {Descr{"b1", DType::kPred}, Descr{"i1", DType::kS8},  Descr{"i2", DType::kS16},
                                 Descr{"i4", DType::kS32},  Descr{"i8", DType::kS64}, Descr{"u1", DType::kU8},
                                 Descr{"u2", DType::kU16},  Descr{"u4", DType::kU32}, Descr{"u8", DType::kU64},
                                 Descr{"V2", DType::kBF16}, Descr{"f2", DType::kF16}, Descr{"f4", DType::kF32},
-                                Descr{"f8", DType::kF64}};
+                                Descr{"f8", DType::kF64}, Descr{"c8", DType::kF32, true},
+                                Descr{"c16", DType::kF64, true}};
 
 /// The header is a Python dict literal: {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }.
 class Header {
@@ -32,7 +34,10 @@ class Header {
   Shape shape() const {
     if (value_of("fortran_order").starts_with("True"))
       fail("is in Fortran order", "save a C-ordered copy: numpy.ascontiguousarray");
-    return Shape::array(dtype(), extents());
+    const Descr& row = descr();
+    std::vector<std::int64_t> dims = extents();
+    if (row.pair) dims.push_back(2);
+    return Shape::array(row.type, std::move(dims));
   }
 
  private:
@@ -50,7 +55,7 @@ class Header {
     return value;
   }
 
-  DType dtype() const {
+  const Descr& descr() const {
     std::string_view descr = value_of("descr");
     const auto end = descr.size() < 2 ? std::string_view::npos : descr.find('\'', 1);
     if (end == std::string_view::npos) fail("holds a structured type", "save one plain array");
@@ -63,10 +68,10 @@ class Header {
       if (row.text == descr) {
         if (swapped && byte_size(row.type) > 1)
           fail("is big-endian", "save it as little-endian: a.astype('<f4')");
-        return row.type;
+        return row;
       }
     fail(fmt::format("holds elements of type '{}'", spelled),
-         "bool, integers, f2, f4, f8 and V2 (bfloat16) are read");
+         "bool, integers, f2, f4, f8, c8, c16 and V2 (bfloat16) are read");
   }
 
   std::vector<std::int64_t> extents() const {
@@ -143,7 +148,7 @@ Literal read_npy(const std::string& path) {
 void write_npy(const std::string& path, const Literal& literal) {
   std::optional<Descr> descr;
   for (const Descr& row : kDescrs)
-    if (!literal.shape.is_tuple && row.type == literal.shape.dtype) descr = row;
+    if (!literal.shape.is_tuple && row.type == literal.shape.dtype && !row.pair) descr = row;
   if (!descr) throw Error(path, 0, 0, fmt::format("{} has no .npy form", to_text(literal.shape)));
   std::string dims;
   for (std::int64_t extent : literal.shape.dims) dims += fmt::format("{}, ", extent);

@@ -177,8 +177,7 @@ void fit_scales(NodeContext& c, std::vector<Axis>& axes, const std::vector<doubl
   }
 }
 
-void fit_sizes(NodeContext& c, std::vector<Axis>& axes, const Dims& sizes) {
-  const std::string policy = c.version >= 18 ? c.text("keep_aspect_ratio_policy", "stretch") : "stretch";
+void fit_sizes(NodeContext& c, std::vector<Axis>& axes, const Dims& sizes, const std::string& policy) {
   c.check(policy == "stretch" || policy == "not_larger" || policy == "not_smaller",
           fmt::format("keep_aspect_ratio_policy '{}' is unknown", policy));
   c.check(sizes.size() == axes.size(), fmt::format("{} sizes for {} dimensions", sizes.size(), axes.size()));
@@ -253,10 +252,12 @@ Values lower_resize(NodeContext& c) {
   const Method method = method_of(c);
   std::vector<Axis> axes = axes_of(c, x);
   const auto given = [&](int i) { return c.has(i) && product(c.in(i).dims()) > 0; };
+  // Scales have no use for it; exporters write it all the same.
+  const std::string policy = c.version >= 18 ? c.text("keep_aspect_ratio_policy", "stretch") : "stretch";
   const bool by_scales = given(2) || (c.has(2) && axes.empty());
   c.check(by_scales != given(3) || axes.empty(), "exactly one of scales and sizes is needed");
   if (by_scales) fit_scales(c, axes, c.known_numbers(2));
-  if (given(3)) fit_sizes(c, axes, c.known_integers(3));
+  if (given(3)) fit_sizes(c, axes, c.known_integers(3), policy);
   for (const int i : {1, 2, 3}) c.ignore_input(i);
   const double extrapolation = c.number("extrapolation_value", 0);
   if (method.coordinates == "tf_crop_and_resize") {

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "core/evaluate/evaluator_ops.h"
+#include "core/graph/complex_type.h"
 #include "core/passes/expand_ops.h"
 
 namespace stitchwork {
@@ -105,7 +106,10 @@ NodeId Combiner::operator()(Emitter& emit, NodeId a, NodeId b, bool as_source) c
 std::optional<NodeId> expand_reduce(Emitter& emit, const Graph& graph, const Node& node,
                                     const std::vector<NodeId>& operands) {
   const std::optional<Combiner> combine = Combiner::of(graph, node);
-  if (!combine || combine->op()) return std::nullopt;
+  if (!combine) return std::nullopt;
+  // A product of complex numbers is no product of their parts.
+  const bool complex_product = combine->op() == Op::kMultiply && is_complex(combine->type());
+  if (combine->op() && !complex_product) return std::nullopt;
   NodeId values = emit.convert(operands[0], combine->type());
   const NodeId initial = emit.convert(operands[1], combine->type());
 

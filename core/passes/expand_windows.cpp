@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/graph/complex_type.h"
 #include "core/index/window.h"
 #include "core/passes/expand_ops.h"
 
@@ -47,6 +48,13 @@ std::optional<Cumulative> cumulative(const std::vector<WindowDim>& window,
 /// What leaves every value of the type as it is, combined with it.
 Literal neutral(Op op, DType type) {
   Literal literal = Literal::zeros(Shape::array(type, {}));
+  if (is_complex(type)) {
+    if (op != Op::kMultiply) return literal;
+    Literal one = Literal::zeros(Shape::array(part_of(type), {}));
+    one.set_double(0, 1);
+    std::ranges::copy(one.bytes, literal.bytes.begin());
+    return literal;
+  }
   const bool highest = op == Op::kMinimum;
   if (op == Op::kAnd || (type == DType::kPred && (op == Op::kMinimum || op == Op::kMultiply))) {
     literal.set_int(0, type == DType::kPred ? 1 : -1);

@@ -183,6 +183,49 @@ TEST(Factors, CallsOfLapackGiveFactorsOfTheirMatrix) {
       }
 }
 
+TEST(Factors, TypedCallsGiveWhatTheOthersDo) {
+  const Literal a = filled({2, 5, 5}, 4), b = filled({2, 5, 3}, 0);
+  const std::vector<Literal> typed = values_of(R"(
+    a = f32[2,5,5]{1,2,0} parameter(0)
+    b = f32[2,5,3]{1,2,0} parameter(1)
+    lu = (f32[2,5,5]{1,2,0}, s32[2,5], s32[2]) custom-call(a), custom_call_target="lapack_sgetrf_ffi", api_version=API_VERSION_TYPED_FFI, backend_config={}
+    m = f32[2,5,5] get-tuple-element(lu), index=0
+    x = f32[2,5,3] custom-call(m, b), custom_call_target="lapack_strsm_ffi", api_version=API_VERSION_TYPED_FFI, backend_config={diag = 85 : ui8, side = 76 : ui8, trans_x = 78 : ui8, uplo = 76 : ui8}
+    t = f32[2,5,3] custom-call(m, b), custom_call_target="lapack_strsm_ffi", api_version=API_VERSION_TYPED_FFI, backend_config={diag = 78 : ui8, side = 76 : ui8, trans_x = 84 : ui8, uplo = 85 : ui8}
+    ROOT r = (f32[2,5,5], f32[2,5,3], f32[2,5,3]) tuple(m, x, t))",
+                                               {a, b});
+  const std::vector<Literal> plain = values_of(R"(
+    m = f32[2,5,5] parameter(0)
+    b = f32[2,5,3] parameter(1)
+    x = f32[2,5,3] triangular-solve(m, b), left_side=true, lower=true, unit_diagonal=true, transpose_a=NO_TRANSPOSE
+    t = f32[2,5,3] triangular-solve(m, b), left_side=true, lower=false, transpose_a=TRANSPOSE
+    ROOT r = (f32[2,5,3], f32[2,5,3]) tuple(x, t))",
+                                               {typed[0], b});
+  EXPECT_EQ(typed[1].bytes, plain[0].bytes);
+  EXPECT_EQ(typed[2].bytes, plain[1].bytes);
+
+  const std::vector<Literal> thin = values_of(R"(
+    b = f32[2,5,3] parameter(0)
+    qr = (f32[2,5,3], f32[2,3]) custom-call(b), custom_call_target="lapack_sgeqrf_ffi", backend_config={}
+    h = f32[2,5,3] get-tuple-element(qr), index=0
+    tau = f32[2,3] get-tuple-element(qr), index=1
+    q = f32[2,5,3] custom-call(h, tau), custom_call_target="lapack_sorgqr_ffi", backend_config={}
+    g = f32[2,3,3] dot(q, q), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={1}, rhs_contracting_dims={1}
+    svd = (f32[2,5,3], f32[2,3], f32[2,5,3], f32[2,3,3], s32[2]) custom-call(b), custom_call_target="lapack_sgesdd_ffi", backend_config={mode = 83 : ui8}
+    s = f32[2,3] get-tuple-element(svd), index=1
+    ROOT r = (f32[2,3,3], f32[2,3]) tuple(g, s))",
+                                              {b});
+  for (std::int64_t batch = 0; batch < 2; ++batch) {
+    double squares = 0, values = 0;
+    for (std::int64_t i = 0; i < 3; ++i) {
+      for (std::int64_t j = 0; j < 3; ++j) EXPECT_NEAR(at(thin[0], batch, i, j), i == j, 1e-5);
+      values += std::pow(thin[1].get_double(batch * 3 + i), 2);
+      for (std::int64_t r = 0; r < 5; ++r) squares += std::pow(at(b, batch, r, i), 2);
+    }
+    EXPECT_NEAR(values, squares, 1e-4);
+  }
+}
+
 TEST(Factors, OtherCallsAreRefusedByName) {
   try {
     values_of("a = c64[2,2] parameter(0)\n ROOT l = c64[2,2] cholesky(a)",

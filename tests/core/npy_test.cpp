@@ -55,6 +55,14 @@ TEST_F(Npy, WritesTheBytesNumpyWrites) {
   EXPECT_EQ(file[127], '\n');
 }
 
+TEST_F(Npy, ComplexNumbersAreReadAsPairs) {
+  const Literal single = read_npy(made("{'descr': '<c8', 'fortran_order': False, 'shape': (3,), }", 24));
+  EXPECT_EQ(single.shape, Shape::array(DType::kF32, {3, 2}));
+  const Literal wide = read_npy(made("{'descr': '<c16', 'fortran_order': False, 'shape': (), }", 16));
+  EXPECT_EQ(wide.shape, Shape::array(DType::kF64, {2}));
+  EXPECT_THROW(read_npy(made("{'descr': '<c8', 'fortran_order': False, 'shape': (3,), }", 20)), Error);
+}
+
 TEST_F(Npy, ReadsVersionTwo) {
   const Literal literal = read_npy(made("{'descr': '|u1', 'fortran_order': False, 'shape': (3,), }", 3, 2));
   EXPECT_EQ(literal.shape, Shape::array(DType::kU8, {3}));
@@ -68,7 +76,7 @@ TEST_F(Npy, RefusesWhatItCannotReadAndNamesTheFile) {
       {good, 9},
       {"{'descr': '<f4', 'fortran_order': True, 'shape': (2,), }", 8},
       {"{'descr': '>f4', 'fortran_order': False, 'shape': (2,), }", 8},
-      {"{'descr': '<c8', 'fortran_order': False, 'shape': (1,), }", 8},
+      {"{'descr': '<c32', 'fortran_order': False, 'shape': (1,), }", 32},
       {"{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (2,), }", 8},
       {"{'descr': '<f4', 'fortran_order': False, 'shape': (9223372036854775807, 4), }", 8},
       {"{'descr': '<f4', 'fortran_order': False, 'shape': (-2,), }", 8},

@@ -36,6 +36,12 @@ TEST(OnnxResize, NearestModesPartAtHalves) {
   EXPECT_EQ(picks("ceil"), (std::vector<double>{1, 2, 2, 2}));
 }
 
+TEST(OnnxResize, ScalesPassOverAPolicyOfSizes) {
+  OnnxNode node = resize(19, {1, 2}, 2);
+  node.set("keep_aspect_ratio_policy", "stretch");
+  EXPECT_EQ(numbers_of(node.run()[0]), (std::vector<double>{1, 1, 2, 2}));
+}
+
 TEST(OnnxResize, LinearReachesBeyondTheBorderByItsElement) {
   // half_pixel: the results lie at -0.25, 0.25, 0.75 and 1.25.
   expect_numbers(resize_to({1, 3}, 4).set("mode", "linear").run()[0], {4}, {1, 1.5, 2.5, 3});

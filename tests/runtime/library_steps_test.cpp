@@ -100,9 +100,10 @@ TEST(LibrarySteps, WhatCannotBeComputedIsNamedWithItsLine) {
                       "custom_call_target=\"f\"\n}\n"),
               ::testing::ContainsRegex(":4: c \\(custom-call of f\\) cannot be executed; "));
   EXPECT_THAT(
-      message("HloModule m\nENTRY e {\n  x = f32[4] parameter(0)\n  c = c64[4] convert(x)\n  ROOT r = "
-              "f32[4] real(c)\n}\n"),
-      ::testing::ContainsRegex(":4: c \\(convert\\) cannot be executed: values of type c64"));
+      message(
+          "HloModule m\nENTRY e {\n  x = f32[4,4] parameter(0)\n  z = c64[4,4] convert(x)\n  c = c64[4,4] "
+          "cholesky(z)\n  ROOT r = f32[4,4] real(c)\n}\n"),
+      ::testing::ContainsRegex(":5: c \\(cholesky\\) cannot be executed: values of type c64"));
   EXPECT_EQ(message("HloModule m\nENTRY e {\n  x = f32[4] parameter(0)\n  ROOT r = f32[4] abs(x)\n}\n"), "");
 }
 
