@@ -236,6 +236,7 @@ TEST(DumpPlan, HasTheTimesOfARun) {
     add_times(planned.plan, planned.dump, ran, target);
     EXPECT_TRUE(planned.plan.peer->simulated);
     double sum = 0;
+    ASSERT_EQ(planned.plan.steps.size(), ran.program.steps.size());
     for (std::size_t s = 0; s < planned.plan.steps.size(); ++s) {
       EXPECT_EQ(planned.plan.steps[s].predicted_us, ran.program.steps[s].time_us);
       sum += planned.plan.steps[s].predicted_us + (s > 0 ? target.launch_gap_us : 0);
@@ -247,6 +248,97 @@ TEST(DumpPlan, HasTheTimesOfARun) {
       EXPECT_GT(kernel.code->dram_bytes, 0);
     }
   }
+}
+
+TEST(DumpPlan, LoopsTakeWhatTheirTripsTook) {
+  Planned scan((kDumps / "scan-a100").string());
+  const Device& target = device(scan.dump.device);
+  set_inputs(scan.dump, generate_inputs(scan.model, 0));
+  const ScriptResult ran = run_script(scan.dump.script, target, {});
+  add_times(scan.plan, scan.dump, ran, target);
+  EXPECT_EQ(scan.plan.predicted_us, ran.program.total_us);
+  double sum = 0;
+  for (std::size_t s = 0; s < scan.plan.steps.size(); ++s)
+    sum += scan.plan.steps[s].predicted_us + (s > 0 ? target.launch_gap_us : 0);
+  EXPECT_NEAR(sum, ran.program.total_us, 1e-9 * sum);
+  for (const ComputationPlan& part : scan.plan.computations) {
+    EXPECT_TRUE(part.plan.peer->simulated);
+    for (const KernelPlan& kernel : part.plan.kernels) EXPECT_GT(kernel.predicted_us, 0);
+  }
+}
+
+/// A scan in a scan: its trips are steps one after another, in the plan it is a control step and its body.
+TEST(DumpPlan, HasLoopsAsControlSteps) {
+  const Planned scan((kDumps / "scan-a100").string());
+  const FusionPlan& plan = scan.plan;
+  ASSERT_EQ(plan.computations.size(), 2u);  // callees first
+  const auto trips = [](const FusionPlan& of) {
+    std::vector<std::int64_t> found;
+    for (const PlanStep& step : of.steps)
+      if (step.kind == StepKind::kControl) found.push_back(step.trips.value_or(-1));
+    return found;
+  };
+  EXPECT_THAT(trips(plan), ::testing::ElementsAre(3));
+  EXPECT_THAT(trips(plan.computations[1].plan), ::testing::ElementsAre(2));
+  EXPECT_THAT(trips(plan.computations[0].plan), IsEmpty());
+  const DumpCounts launches = counts_of(scan.dump.script);
+  EXPECT_EQ(plan.counts.dynamic_memory_kernels, launches.memory_kernels);
+  EXPECT_EQ(plan.counts.memory_kernels, 8);
+  EXPECT_EQ(plan.counts.product_kernels, 1);
+
+  const std::vector<StepPlace> places = step_places(plan);
+  ASSERT_EQ(places.size(), scan.dump.script.steps.size());
+  for (std::size_t s = 0; s < places.size(); ++s) {
+    const FusionPlan& of = places[s].part < 0 ? plan : plan.computations[at(places[s].part)].plan;
+    const PlanStep& step = of.steps.at(places[s].step);
+    const std::string& instruction = scan.dump.script.steps[s].instruction;
+    if (step.kind == StepKind::kKernel)
+      EXPECT_EQ(of.kernels[at(step.kernel)].code->instruction, instruction);
+    else
+      EXPECT_EQ(step.id, "copy:" + instruction);
+  }
+}
+
+/// What ops in loops are linked to has the model's values, trip by trip.
+TEST(DumpPlan, LinkedOpsInLoopsHaveTheModelsValues) {
+  const Planned scan((kDumps / "scan-a100").string());
+  const Graph& compiled = planned_graph(scan.model, scan.plan);
+  const std::vector<Literal> inputs = generate_inputs(scan.model, 0);
+  const auto values_of = [&](const Graph& graph) {
+    std::map<std::string, std::vector<std::vector<double>>> values;  // by op, of every trip, in any order
+    evaluate(graph, inputs, [&](const Node& node, const Literal& value) {
+      if (value.shape.is_tuple) return;
+      std::vector<double>& own = values[node.name].emplace_back();
+      for (std::int64_t i = 0; i < value.shape.elements_count(); ++i) own.push_back(value.get_double(i));
+      std::ranges::sort(own);
+    });
+    return values;
+  };
+  const auto ours = values_of(scan.model), theirs = values_of(compiled);
+  int compared = 0;
+  for (const ComputationPlan& part : scan.plan.computations) {
+    const rewriting::Origins& origins = scan.plan.rewritten->origins[at(part.computation)];
+    const Computation& now = compiled.computation(part.computation);
+    const Computation* model = scan.plan.rewritten->model_computation(now.name);
+    ASSERT_NE(model, nullptr) << now.name;
+    for (const Node& node : model->nodes) {
+      const NodeId gives = origins.now.at(at(node.id));
+      if (gives == kNoNode || node.shape.is_tuple) continue;
+      const std::string& name = now.node(gives).name;
+      if (!ours.contains(node.name) || !theirs.contains(name)) continue;
+      ASSERT_EQ(ours.at(node.name).size(), theirs.at(name).size()) << node.name;
+      for (std::size_t trip = 0; trip < ours.at(node.name).size(); ++trip) {
+        const std::vector<double>&a = ours.at(node.name)[trip], &b = theirs.at(name)[trip];
+        ASSERT_EQ(a.size(), b.size()) << node.name;
+        for (std::size_t i = 0; i < a.size(); ++i)
+          ASSERT_NEAR(a[i], b[i], 1e-4) << node.name << " is not " << name << " in run " << trip;
+      }
+      ++compared;
+    }
+    for (const KernelPlan& kernel : part.plan.kernels) EXPECT_FALSE(kernel.ops.empty()) << kernel.name;
+  }
+  EXPECT_GT(compared, 20);
+  EXPECT_THAT(scan.plan.peer->gone, IsEmpty()) << ::testing::PrintToString(scan.plan.peer->gone);
 }
 
 /// Of a model by another name for everything, which computes the same.
