@@ -200,7 +200,7 @@ class ComputationLinker {
         for (const std::size_t side : kSides) opened[side].results(ends[side]);
       }
       links = link_graphs(opened[0].graph(), opened[1].graph());
-      trim(links, opened, entry);
+      trim(links, opened);
       if (round == kRounds) break;
       controls = pair_controls(ids, links);
       if (controls.empty()) break;
@@ -237,8 +237,8 @@ class ComputationLinker {
     }
   }
 
-  /// Leaves out what was added, and of computations that run inside the tuples of their state.
-  static void trim(GraphLinks& links, const Both<Opened>& opened, bool entry) {
+  /// Leaves out what was added, and the tuples of states, which no step makes.
+  static void trim(GraphLinks& links, const Both<Opened>& opened) {
     links.origins.of.resize(opened[1].size());
     links.origins.now.resize(opened[0].size());
     for (std::vector<NodeId>& of : links.origins.of)
@@ -247,8 +247,11 @@ class ComputationLinker {
       if (now != kNoNode && at(now) >= opened[1].size()) now = kNoNode;
     const auto is_state = [&](std::size_t side, NodeId op) {
       if (at(op) >= opened[side].size()) return true;
-      const Op kind = opened[side].graph().entry_computation().node(op).op;
-      return !entry && (kind == Op::kTuple || kind == Op::kGetTupleElement);
+      const Computation& computation = opened[side].graph().entry_computation();
+      const Node& node = computation.node(op);
+      if (node.op != Op::kGetTupleElement) return node.op == Op::kTuple;
+      const Node& of = computation.node(node.operands[0]);
+      return runs_others(of) || of.op == Op::kParameter;
     };
     std::erase_if(links.gone, [&](const auto& one) { return is_state(0, one.first); });
     std::erase_if(links.own, [&](NodeId op) { return is_state(1, op); });
