@@ -1,9 +1,11 @@
 #include "cli/peer_dump.h"
 
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "cli/ptx_program.h"
+#include "cli/table.h"
 #include "core/base/error.h"
 #include "core/base/format.h"
 #include "core/evaluate/judge.h"
@@ -37,6 +39,38 @@ std::string counts_text(const DumpCounts& c) {
   if (c.copies > 0) text += fmt::format(", copies: {}", c.copies);
   if (c.memsets > 0) text += fmt::format(", memsets: {}", c.memsets);
   return text;
+}
+
+/// Of a dump with loops: a row an instruction, however often it was launched.
+std::string launches_text(const Script& script, const sim::ProgramResult& result) {
+  struct Row {
+    std::string name, method;
+    std::int64_t launches = 0;
+    double us = 0;
+  };
+  std::vector<std::string> order;
+  std::map<std::string, Row> rows;
+  for (std::size_t s = 0; s < result.steps.size(); ++s) {
+    const std::string& instruction = script.steps[s].instruction;
+    const auto [found, fresh] = rows.try_emplace(instruction);
+    if (fresh) {
+      order.push_back(instruction);
+      found->second.name = script.program.steps[s].name;
+      found->second.method = script.steps[s].kind != ScriptStepKind::kKernel ? "modelled"
+                             : result.steps[s].launch.sampled                ? "sampled"
+                                                                             : "simulated";
+    }
+    ++found->second.launches;
+    found->second.us += result.steps[s].time_us;
+  }
+  Table table({"step", ">launches", ">us each", ">us all", "method", "instruction"});
+  for (const std::string& instruction : order) {
+    const Row& row = rows.at(instruction);
+    table.add({row.name, with_commas(row.launches),
+               fmt::format("{:.2f}", row.us / static_cast<double>(row.launches)),
+               fmt::format("{:.2f}", row.us), row.method, instruction});
+  }
+  return table.text();
 }
 
 sim::Options dump_options(const DumpRunArguments& a) {
@@ -74,7 +108,8 @@ void print_dump_run(Cli& cli, const Dump& dump, const Device& target, const sim:
   for (const sim::Finding& f : result.program.findings)
     cli.err << fmt::format("stitchwork: {}\n", to_text(f));
   if (!result.program.findings.empty()) return;
-  cli.print(script_steps_text(dump.script, result.program));
+  cli.print(dump.loops.empty() ? script_steps_text(dump.script, result.program)
+                               : launches_text(dump.script, result.program));
   cli.print(fmt::format("{}, {}", dump.title(), counts_text(counts_of(dump.script))));
   cli.print(script_summary(dump.script, result.program, target));
   if (options.sanitize.any()) cli.print(to_text(options.sanitize, result.sanitized) + "; no findings");

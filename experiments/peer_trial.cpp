@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "analysis/judge/cost.h"
+#include "analysis/plan/control_flow.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/evaluate/judge.h"
@@ -22,16 +23,23 @@ FusionPlan without_times(FusionPlan plan) {
   peer->simulated = false;
   peer->dram_bytes = 0;
   peer->dump.clear();  // wherever it lies
-  plan.peer = std::move(peer);
-  plan.predicted_us = 0;
-  for (KernelPlan& kernel : plan.kernels) {
-    kernel.predicted_us = 0;
-    kernel.code->timed.reset();
-    kernel.code->dram_bytes = 0;
-  }
+  const auto clear = [&](FusionPlan& of) {
+    of.peer = peer;
+    of.predicted_us = 0;
+    for (PlanStep& step : of.steps)
+      if (step.kind == StepKind::kControl) step.predicted_us = 0;
+    for (KernelPlan& kernel : of.kernels) {
+      kernel.predicted_us = 0;
+      kernel.code->timed.reset();
+      kernel.code->dram_bytes = 0;
+    }
+  };
+  clear(plan);
+  for (ComputationPlan& part : plan.computations) clear(part.plan);
   return plan;
 }
 
+/// Of its first launch, but for the number of launches and their time, which are added.
 KernelRun kernel_run(const sim::StepResult& step, const Device& device) {
   KernelRun run;
   run.counters = step.launch.counters;
@@ -42,6 +50,53 @@ KernelRun kernel_run(const sim::StepResult& step, const Device& device) {
   run.bytes_in_flight = step.launch.bytes_in_flight;
   run.method = step.launch.sampled ? Method::kSampled : Method::kSimulated;
   return run;
+}
+
+std::vector<CompiledKernel> compiled_kernels(const Dump& dump, const FusionPlan& plan) {
+  std::vector<CompiledKernel> kernels;
+  std::map<std::string, std::string> files;
+  for (const KernelPlan& kernel : plan.kernels) {
+    CompiledKernel& compiled = kernels.emplace_back();
+    compiled.entry = kernel.code->entry;
+    std::string& ptx = files[kernel.code->module];
+    if (ptx.empty()) ptx = read_file((std::filesystem::path(dump.folder) / kernel.code->module).string());
+    compiled.ptx = ptx;
+    compiled.source_sha256 = sha256_hex(ptx);
+  }
+  return kernels;
+}
+
+/// What the steps took, those of loops with all their trips.
+void add_runs(const Graph& model, const FusionPlan& plan, const sim::ProgramResult& program,
+              const Device& device, RunResult& run) {
+  run.kernels.resize(plan.kernels.size());
+  for (const ComputationPlan& part : plan.computations)
+    run.computations.emplace_back().kernels.resize(part.plan.kernels.size());
+  const std::vector<std::int64_t> runs = runs_of_computations(model, plan);
+  for (std::size_t part = 0; part < runs.size(); ++part) run.computations[part].runs = runs[part];
+  for (const PlanStep& step : plan.steps)
+    run.steps.push_back({step.predicted_us, step.kind == StepKind::kKernel || step.kind == StepKind::kControl
+                                                ? Method::kSimulated
+                                                : Method::kModelled});
+  const std::vector<StepPlace> places = step_places(plan);
+  for (std::size_t s = 0; s < program.steps.size(); ++s) {
+    const auto [part, place] = places[s];
+    const FusionPlan& of = part < 0 ? plan : plan.computations[static_cast<std::size_t>(part)].plan;
+    const PlanStep& step = of.steps[place];
+    if (part < 0) run.steps[place].time_us = program.steps[s].time_us;
+    if (step.kind != StepKind::kKernel) continue;
+    std::vector<KernelRun>& kernels =
+        part < 0 ? run.kernels : run.computations[static_cast<std::size_t>(part)].kernels;
+    KernelRun& kernel = kernels[static_cast<std::size_t>(step.kernel)];
+    const KernelRun once = kernel_run(program.steps[s], device);
+    if (kernel.launches > 0) {
+      ++kernel.launches;
+      kernel.time_us += once.time_us;
+    } else {
+      kernel = once;
+    }
+    if (part < 0 && kernel.method == Method::kSampled) run.steps[place].method = Method::kSampled;
+  }
 }
 
 }  // namespace
@@ -121,22 +176,10 @@ TrialResult trial_of(const Peer& peer, const Model& model, const Device& device,
   result.executable.plan = peer.plan;
   result.executable.compiler = peer.dump.title();
   result.executable.architecture = 10 * device.cc_major + device.cc_minor;
-  std::map<std::string, std::string> files;
-  for (std::size_t s = 0; s < program.steps.size(); ++s) {
-    const PlanStep& step = peer.plan.steps[s];
-    const bool kernel = step.kind == StepKind::kKernel;
-    result.run.steps.push_back({program.steps[s].time_us, kernel ? Method::kSimulated : Method::kModelled});
-    if (!kernel) continue;
-    const KernelCode& code = *peer.plan.kernels[static_cast<std::size_t>(step.kernel)].code;
-    CompiledKernel& compiled = result.executable.kernels.emplace_back();
-    compiled.entry = code.entry;
-    std::string& ptx = files[code.module];
-    if (ptx.empty()) ptx = read_file((std::filesystem::path(peer.dump.folder) / code.module).string());
-    compiled.ptx = ptx;
-    compiled.source_sha256 = sha256_hex(ptx);
-    KernelRun& one = result.run.kernels.emplace_back(kernel_run(program.steps[s], device));
-    if (one.method == Method::kSampled) result.run.steps.back().method = Method::kSampled;
-  }
+  result.executable.kernels = compiled_kernels(peer.dump, peer.plan);
+  for (const ComputationPlan& part : peer.plan.computations)
+    result.executable.computations.emplace_back().kernels = compiled_kernels(peer.dump, part.plan);
+  add_runs(model.graph, peer.plan, program, device, result.run);
   for (const KernelPlan& kernel : peer.plan.kernels)
     result.costs.push_back(kernel_cost(planned_graph(model.graph, peer.plan), device, kernel));
   result.cost = plan_cost(model.graph, device, peer.plan);

@@ -112,7 +112,8 @@ class Writer {
     if (step.kind != StepKind::kKernel) json["ops"] = ops(step.nodes);
     json["stream"] = step.stream;
     if (!step.waits.empty()) json["waits"] = step.waits;
-    const bool ran = step.kernel < 0 || plan.peer == nullptr || plan.peer->simulated;
+    const bool is_modelled = step.kind != StepKind::kKernel && step.kind != StepKind::kControl;
+    const bool ran = is_modelled || plan.peer == nullptr || plan.peer->simulated;
     json["predicted_us"] = ran ? Json(step.predicted_us) : Json();
     if (step.trips) json["trips"] = *step.trips;
     return json;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <numeric>
 #include <utility>
 
 #include "core/base/file.h"
@@ -16,13 +17,22 @@ constexpr const char* kDumpFile = "dump.json";
 std::vector<DumpPlace> read_places(const JsonCursor& c, const ScriptNames& names) {
   std::vector<DumpPlace> places;
   c.each([&](const JsonCursor& one) {
-    one.only({"at", "type", "shape"});
+    one.only({"at", "type", "shape", "layout"});
     DumpPlace place{.at = names.view(one.at("at")), .shape = {}};
     const auto type = dtype_from_name(one.at("type").text());
     if (!type || !is_executable(*type))
       one.at("type").fail(fmt::format("values of type '{}' are not computed", one.at("type").text()));
     place.shape = Shape::array(*type, {});
     one.at("shape").each([&](const JsonCursor& dim) { place.shape.dims.push_back(dim.integer()); });
+    if (const auto layout = one.find("layout")) {
+      layout->each([&](const JsonCursor& dim) { place.shape.minor_to_major.push_back(dim.integer()); });
+      std::vector<std::int64_t> dims = place.shape.minor_to_major;
+      std::ranges::sort(dims);
+      std::vector<std::int64_t> all(place.shape.dims.size());
+      std::iota(all.begin(), all.end(), 0);
+      if (dims != all)
+        layout->fail(fmt::format("a layout has the {} dimensions once each, minor to major", all.size()));
+    }
     const auto bytes = static_cast<std::uint64_t>(place.shape.byte_size());
     if (bytes > names.room(place.at))
       one.fail(fmt::format("{} takes {} bytes: there are {} from there on", to_text(place.shape), bytes,
@@ -30,6 +40,61 @@ std::vector<DumpPlace> read_places(const JsonCursor& c, const ScriptNames& names
     places.push_back(std::move(place));
   });
   return places;
+}
+
+void add_arrays(const Literal& value, std::vector<const Literal*>& arrays) {
+  if (!value.shape.is_tuple) arrays.push_back(&value);
+  for (const Literal& element : value.elements) add_arrays(element, arrays);
+}
+
+/// Calls visit(where it is row-major, where in the shape's layout, how many bytes), of ever so many elements
+/// that lie together in both.
+template <typename Visit>
+void for_each_element(const Shape& shape, Visit visit) {
+  const std::vector<std::int64_t> order = physical_order(shape);
+  const auto all = static_cast<std::size_t>(shape.byte_size());
+  if (std::ranges::is_sorted(order)) return visit(std::size_t{0}, std::size_t{0}, all);
+  const std::size_t rank = shape.dims.size();
+  const std::size_t size = all / static_cast<std::size_t>(std::max<std::int64_t>(1, shape.elements_count()));
+  std::vector<std::size_t> strides(rank);  // in memory
+  std::size_t stride = size;
+  for (std::size_t i = rank; i-- > 0;) {
+    strides[static_cast<std::size_t>(order[i])] = stride;
+    stride *= static_cast<std::size_t>(shape.dims[static_cast<std::size_t>(order[i])]);
+  }
+  std::vector<std::int64_t> index(rank, 0);
+  for (std::size_t row_major = 0; row_major < all; row_major += size) {
+    std::size_t physical = 0;
+    for (std::size_t d = 0; d < rank; ++d) physical += strides[d] * static_cast<std::size_t>(index[d]);
+    visit(row_major, physical, size);
+    for (std::size_t d = rank; d-- > 0 && ++index[d] == shape.dims[d];) index[d] = 0;
+  }
+}
+
+std::vector<DumpLoop> read_loops(const JsonCursor& c, std::size_t steps) {
+  std::vector<DumpLoop> loops;
+  std::vector<std::size_t> ends;  // of the trips that the next may be in, of the innermost last
+  c.each([&](const JsonCursor& one) {
+    one.only({"instruction", "first", "steps", "trips"});
+    const std::int64_t first = one.at("first").integer(), length = one.at("steps").integer(),
+                       trips = one.at("trips").integer();
+    const auto all = static_cast<std::int64_t>(steps);
+    if (first < 0 || length < 1 || trips < 1 || first > all || length > (all - first) / trips)
+      one.fail(
+          fmt::format("{} trips of {} steps from step {} on: the program has {}", trips, length, first, all));
+    const DumpLoop& loop =
+        loops.emplace_back(DumpLoop{one.at("instruction").text(), static_cast<std::size_t>(first),
+                                    static_cast<std::size_t>(length), trips});
+    const std::size_t end = loop.first + loop.steps * static_cast<std::size_t>(trips);
+    if (loops.size() > 1 && loop.first < loops[loops.size() - 2].first)
+      one.fail("loops are in the order of their steps");
+    while (!ends.empty() && ends.back() <= loop.first) ends.pop_back();
+    if (!ends.empty() && end > ends.back())
+      one.fail(
+          fmt::format("its trips end behind those of a loop around it, which end at step {}", ends.back()));
+    ends.push_back(loop.first + loop.steps);
+  });
+  return loops;
 }
 
 }  // namespace
@@ -63,7 +128,7 @@ Dump read_dump(const std::string& path) {
                               "docs/schema/peer-dump.schema.json");
   const JsonCursor root = document.root();
   root.only({"schema", "peer", "versions", "flags", "target", "device", "compute_capability", "model",
-             "optimised", "parameters", "results", "program"});
+             "optimised", "parameters", "results", "program", "loops"});
   Dump dump;
   dump.folder = file.parent_path().empty() ? "." : file.parent_path().string();
   const auto in_dump = [&](const JsonCursor& name) {
@@ -87,6 +152,7 @@ Dump read_dump(const std::string& path) {
   const ScriptNames names{.folder = dump.folder, .modules = {}, .program = &dump.script.program};
   dump.parameters = read_places(root.at("parameters"), names);
   dump.results = read_places(root.at("results"), names);
+  if (const auto loops = root.find("loops")) dump.loops = read_loops(*loops, dump.script.steps.size());
   return dump;
 }
 
@@ -105,30 +171,51 @@ void require_card(const Dump& dump, const Device& target) {
   }
 }
 
+std::vector<Shape> arrays_of(std::span<const Shape> shapes) {
+  std::vector<Shape> arrays;
+  for (const Shape& shape : shapes) {
+    if (!shape.is_tuple) {
+      arrays.push_back(shape);
+      continue;
+    }
+    const std::vector<Shape> inner = arrays_of(shape.elements);
+    arrays.insert(arrays.end(), inner.begin(), inner.end());
+  }
+  return arrays;
+}
+
 void set_inputs(Dump& dump, std::span<const Literal> inputs) {
   const auto refuse = [&](const std::string& what) {
     throw Error(dump.script.file, 0, 0, fmt::format("is no dump of the model: {}", what),
                 "make the dump anew");
   };
-  if (inputs.size() != dump.parameters.size())
-    refuse(fmt::format("it has {} parameters, the model {}", dump.parameters.size(), inputs.size()));
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
+  std::vector<const Literal*> arrays;
+  for (const Literal& input : inputs) add_arrays(input, arrays);
+  if (arrays.size() != dump.parameters.size())
+    refuse(fmt::format("it has {} parameters, the model {}", dump.parameters.size(), arrays.size()));
+  for (std::size_t i = 0; i < arrays.size(); ++i) {
     const DumpPlace& place = dump.parameters[i];
-    if (!place.shape.compatible(inputs[i].shape))
+    if (!place.shape.compatible(arrays[i]->shape))
       refuse(fmt::format("parameter {} is {}, in the model {}", i, to_text(place.shape),
-                         to_text(inputs[i].shape)));
+                         to_text(arrays[i]->shape)));
     sim::ProgramBuffer& buffer = dump.script.program.buffers.at(place.at.buffer);
     buffer.initialised = true;
-    std::memcpy(buffer.value.bytes.data() + place.at.offset, inputs[i].bytes.data(), inputs[i].bytes.size());
+    for_each_element(place.shape, [&](std::size_t row_major, std::size_t physical, std::size_t bytes) {
+      std::memcpy(buffer.value.bytes.data() + place.at.offset + physical, arrays[i]->bytes.data() + row_major,
+                  bytes);
+    });
   }
 }
 
 std::vector<Literal> results_of(const Dump& dump, const sim::ProgramResult& result) {
   std::vector<Literal> literals;
   for (const DumpPlace& place : dump.results) {
-    Literal& literal = literals.emplace_back(Literal::zeros(place.shape));
+    Literal& literal =
+        literals.emplace_back(Literal::zeros(Shape::array(place.shape.dtype, place.shape.dims)));
     const std::vector<std::byte>& bytes = result.buffers.at(place.at.buffer).bytes;
-    std::memcpy(literal.bytes.data(), bytes.data() + place.at.offset, literal.bytes.size());
+    for_each_element(place.shape, [&](std::size_t row_major, std::size_t physical, std::size_t size) {
+      std::memcpy(literal.bytes.data() + row_major, bytes.data() + place.at.offset + physical, size);
+    });
   }
   return literals;
 }

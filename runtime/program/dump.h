@@ -11,10 +11,17 @@
 
 namespace stitchwork {
 
-/// Where a parameter or result lies, row-major.
+/// Where an array of a parameter or result lies, in the layout of its shape.
 struct DumpPlace {
   sim::BufferView at;
   Shape shape;
+};
+
+/// A loop of the compiler's module: its trips are steps of the program, one trip after another.
+struct DumpLoop {
+  std::string instruction;
+  std::size_t first = 0, steps = 0;  ///< of the first trip: so many from there on
+  std::int64_t trips = 0;
 };
 
 struct Dump {
@@ -26,7 +33,9 @@ struct Dump {
   std::string device;            ///< id of the device that it is for
   std::string model, optimised;  ///< HLO files: as given to the compiler, and as it was optimised; may be ""
   Script script;                 ///< buffers are uninitialised but for constants
-  std::vector<DumpPlace> parameters, results;  ///< by number
+  std::vector<DumpPlace> parameters, results;  ///< arrays by number, those of a tuple in their order
+  /// In their order; behind a loop those in its first trip, which its other trips have as well.
+  std::vector<DumpLoop> loops;
 
   /// "xla (jaxlib 0.10.2)".
   std::string title() const;
@@ -45,6 +54,9 @@ void require_card(const Dump& dump, const Device& device);
 
 /// Puts the model's parameters into the program's buffers. Throws Error where they are not those of the dump.
 void set_inputs(Dump& dump, std::span<const Literal> inputs);
+
+/// The arrays of which shapes consist, in order: those of tuples in their place.
+std::vector<Shape> arrays_of(std::span<const Shape> shapes);
 
 /// The results out of the buffers at the end.
 std::vector<Literal> results_of(const Dump& dump, const sim::ProgramResult& result);

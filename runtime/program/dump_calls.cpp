@@ -9,13 +9,14 @@
 #include "core/base/at.h"
 #include "core/graph/rewrite.h"
 #include "core/passes/passes.h"
+#include "core/substitute/rewritten_graph.h"
 
 namespace stitchwork {
 namespace {
 
 class CallWriter {
  public:
-  CallWriter(const Graph& graph, const Script& script) : before_(graph.entry_computation()) {
+  CallWriter(const Computation& before, const Script& script) : before_(before) {
     for (const ScriptStep& step : script.steps)
       if (step.kind == ScriptStepKind::kCall && step.computes != nullptr &&
           step.computes->computations.size() == 1)
@@ -173,11 +174,15 @@ class CallWriter {
 GraphOfCalls with_calls(const Graph& optimised, const Script& script) {
   GraphOfCalls result;
   result.graph = optimised;
-  result.graph.computations[at(optimised.entry)] = CallWriter(optimised, script).run(result.of);
+  for (const ComputationId id : rewriting::running_computations(optimised))
+    result.graph.computations[at(id)] = CallWriter(optimised.computation(id), script).run(result.of);
   result.graph = canonicalize(result.graph);
-  const Computation& entry = result.graph.entry_computation();
   for (auto& [call, names] : result.of)
-    std::erase_if(names, [&](const std::string& name) { return entry.find(name) == kNoNode; });
+    std::erase_if(names, [&](const std::string& name) {
+      return std::ranges::none_of(result.graph.computations, [&](const Computation& computation) {
+        return computation.find(name) != kNoNode;
+      });
+    });
   return result;
 }
 

@@ -7,76 +7,14 @@
 #include <utility>
 
 #include "analysis/facts/facts.h"
-#include "analysis/facts/link.h"
-#include "analysis/plan/assemble.h"
+#include "analysis/plan/control_flow.h"
 #include "core/base/at.h"
 #include "core/base/error.h"
 #include "core/base/sorted.h"
-#include "core/hlo/hlo_text.h"
-#include "core/passes/passes.h"
-#include "runtime/program/dump_calls.h"
+#include "runtime/program/dump_link.h"
 
 namespace stitchwork {
 namespace {
-
-/// What an op reads and gives shapes by, for people: "f32[64,96] maximum".
-std::string described(const Node& node) {
-  return fmt::format("{} {}", to_text(node.shape), def(node.op).name);
-}
-
-/// By op of what the compiler was given: the ops of the model that compute the same.
-std::vector<std::vector<NodeId>> model_ops_of(const Dump& dump, const Graph& given, const Graph& model) {
-  const Computation &theirs = given.entry_computation(), &ours = model.entry_computation();
-  const auto refuse = [&](const std::string& what) {
-    throw Error(dump.script.file, 0, 0, fmt::format("is no dump of {}: {}", model.source, what),
-                "make the dump anew");
-  };
-  for (const std::size_t count : {dump.parameters.size(), theirs.parameters.size()})
-    if (count != ours.parameters.size())
-      refuse(fmt::format("it has {} parameters, the model {}", count, ours.parameters.size()));
-  for (std::size_t i = 0; i < ours.parameters.size(); ++i) {
-    const Shape &a = theirs.node(theirs.parameters[i]).shape, &b = ours.node(ours.parameters[i]).shape;
-    if (!a.compatible(b))
-      refuse(fmt::format("parameter {} is {}, in the model {}", i, to_text(a), to_text(b)));
-  }
-  const std::vector<NodeId> equal = equal_values(given, model);
-  if (equal[at(theirs.root)] == kNoNode)
-    for (const Node& node : theirs.nodes)  // operands come first
-      if (equal[at(node.id)] == kNoNode)
-        refuse(fmt::format("the model does not compute its {} ({})", node.name, described(node)));
-  std::vector<std::vector<NodeId>> result(theirs.nodes.size());
-  const std::vector<NodeId> back = equal_values(model, given);
-  for (const Node& node : ours.nodes)
-    if (const NodeId of = back[at(node.id)]; of != kNoNode) result[at(of)].push_back(node.id);
-  // Several of one value: the first has them.
-  for (const Node& node : theirs.nodes)
-    if (result[at(node.id)].empty() && equal[at(node.id)] != kNoNode)
-      result[at(node.id)] = result[at(back[at(equal[at(node.id)])])];
-  return result;
-}
-
-/// What the compiler calls an instruction of its entry: "loop fusion", "triton fusion", "custom-call".
-std::string kind_of(const Computation& raw, const std::string& instruction) {
-  const NodeId id = raw.find(instruction);
-  if (id == kNoNode) return "";
-  const Node& node = raw.node(id);
-  if (node.op != Op::kFusion) return std::string(def(node.op).name);
-  for (const auto& [key, value] : node.attrs.other) {
-    if (key != "backend_config") continue;
-    constexpr std::string_view kKind = "\"kind\":\"__";
-    if (const std::size_t from = value.find(kKind); from != std::string::npos) {
-      const std::size_t start = from + kKind.size();
-      return value.substr(start, value.find('"', start) - start) + " fusion";
-    }
-  }
-  for (const auto& [key, value] : node.attrs.other)
-    if (key == "kind" && value.size() > 1 && value.front() == 'k') {
-      std::string word = value.substr(1);
-      std::ranges::transform(word, word.begin(), [](unsigned char c) { return std::tolower(c); });
-      return word + " fusion";
-    }
-  return "fusion";
-}
 
 class DumpPlanner {
  public:
@@ -87,120 +25,46 @@ class DumpPlanner {
     auto peer = std::make_shared<PeerPlan>();
     peer->dump = dump_.folder;
     peer->title = dump_.title();
-    const std::vector<std::vector<NodeId>> models = model_ops_of(dump_, given_, model_);
-    if (!dump_.optimised.empty())
-      link(models, *peer);
-    else
-      graph_ = &model_;
-    plan_steps();
-    if (dump_.optimised.empty()) find_gone(*peer);
-    mark_again();
-    if (rewritten_ != nullptr) name_entry();
-    plan_.peer = std::move(peer);
+    require_dump_of(dump_, given_, model_);
+    if (!dump_.optimised.empty()) {
+      linked_ = link_dump(dump_, given_, model_);
+      peer->gone = linked_->gone;
+      peer->own = linked_->own;
+    }
+    graph_ = linked_ ? &linked_->rewritten->graph : &model_;
+    plan_steps(plan_, graph_->entry, 0, dump_.script.steps.size());
+    if (!linked_) find_gone(*peer);
+    count();
+    for_each_plan([&](FusionPlan& plan, ComputationId id) {
+      mark_again(plan);
+      decide(plan, graph_->computation(id));
+      plan.peer = peer;
+      plan.device = device(dump_.device).id;
+      plan.planner = dump_.planner();
+    });
+    for (const ComputationPlan& part : plan_.computations)
+      plan_.decisions.insert(plan_.decisions.end(), part.plan.decisions.begin(), part.plan.decisions.end());
     plan_.model_path = model_.source;
     plan_.model_sha256 = model_.source_sha256;
-    plan_.device = device(dump_.device).id;
-    plan_.planner = dump_.planner();
-    decide();
+    if (linked_) plan_.rewritten = linked_->finished();
     return std::move(plan_);
   }
 
  private:
+  using Ops = LinkedDump::Ops;
+
   const Computation& entry() const { return graph_->entry_computation(); }
-
-  void link(const std::vector<std::vector<NodeId>>& models, PeerPlan& peer) {
-    const Graph raw = read_graph(dump_.optimised);
-    for (const ScriptStep& step : dump_.script.steps)
-      kinds_.push_back(kind_of(raw.entry_computation(), step.instruction));
-    GraphOfCalls optimised = with_calls(canonicalize(raw, &trace_), dump_.script);
-    calls_ = std::move(optimised.of);
-    require_same_results(optimised.graph);
-    const GraphLinks links = link_graphs(given_, optimised.graph);
-    auto rewritten = std::make_shared<rewriting::RewrittenGraph>();
-    rewritten->graph = std::move(optimised.graph);
-    rewritten->graph.source = model_.source;
-    rewritten->graph.source_sha256 = model_.source_sha256;
-    rewritten->model = std::make_shared<const Graph>(model_);
-    rewritten->origins.resize(rewritten->graph.computations.size());
-    rewriting::Origins& origins = rewritten->origins[at(rewritten->graph.entry)];
-    for (const std::vector<NodeId>& of : links.origins.of) {
-      std::vector<NodeId>& now = origins.of.emplace_back();
-      for (const NodeId op : of)
-        for (const NodeId own : models[at(op)]) insert_sorted(now, own);
-    }
-    origins.now.assign(model_.entry_computation().nodes.size(), kNoNode);
-    for (std::size_t op = 0; op < models.size(); ++op)
-      for (const NodeId own : models[op])
-        if (links.origins.now[op] != kNoNode) origins.now[at(own)] = links.origins.now[op];
-    for (const auto& [op, why] : links.gone)
-      for (const NodeId own : models[at(op)])
-        if (planned(origins, own) == kNoNode) peer.gone[model_.entry_computation().node(own).name] = why;
-    graph_ = &rewritten->graph;
-    for (const NodeId own : links.own) peer.own.push_back(entry().node(own).name);
-    rewritten_ = std::move(rewritten);
-  }
-
-  /// Origins are looked up by the names of computations: the entries are one to the other.
-  void name_entry() {
-    const std::string& name = model_.entry_computation().name;
-    for (Computation& computation : rewritten_->graph.computations)
-      if (computation.name == name) computation.name += ".compiled";
-    rewritten_->graph.computations[at(rewritten_->graph.entry)].name = name;
-    plan_.rewritten = std::move(rewritten_);
-  }
-
-  static NodeId planned(const rewriting::Origins& origins, NodeId op) {
-    for (std::size_t i = 0; i < origins.of.size(); ++i)
-      if (contains_sorted(origins.of[i], op)) return static_cast<NodeId>(i);
-    return kNoNode;
-  }
-
-  void require_same_results(const Graph& optimised) const {
-    const Computation &a = given_.entry_computation(), &b = optimised.entry_computation();
-    if (a.parameters.size() != b.parameters.size() || !a.node(a.root).shape.compatible(b.node(b.root).shape))
-      throw Error(dump_.optimised, 0, 0,
-                  fmt::format("is not made of {}: parameters or results differ", dump_.model),
-                  "make the dump anew");
-  }
-
-  /// The ops of an instruction of the optimised module, and those whose values it gives.
-  struct Ops {
-    std::vector<NodeId> all, given;
-  };
-
-  Ops ops_of(const std::string& instruction) const {
-    Ops ops;
-    for (const ImportedKernel& fusion : entry().imported) {
-      if (fusion.name != instruction) continue;
-      for (const NodeId op : fusion.ops)
-        if (is_computed(op)) ops.all.push_back(op);
-      for (const NodeId root : fusion.roots) {
-        const NodeId owner = buffer_of(entry(), root);
-        insert_sorted(ops.given, contains_sorted(ops.all, owner) ? owner : root);
-      }
-      std::erase_if(ops.given, [&](NodeId op) { return !contains_sorted(ops.all, op); });
-      return ops;
-    }
-    if (const auto call = calls_.find(instruction); call != calls_.end()) {
-      for (const std::string& name : call->second) insert_sorted(ops.all, entry().find(name));
-      if (!ops.all.empty()) ops.given = {ops.all.back()};
-      return ops;
-    }
-    std::vector<std::string> names{instruction};
-    if (entry().find(instruction) == kNoNode) {
-      names.clear();
-      for (const OpName& now : trace_.now(*graph_, {entry().name, instruction}))
-        if (now.computation == entry().name) names.push_back(now.op);
-    }
-    for (const std::string& name : names)
-      if (const NodeId op = entry().find(name); op != kNoNode && is_computed(op)) insert_sorted(ops.all, op);
-    ops.given = ops.all;
-    return ops;
-  }
 
   bool is_computed(NodeId op) const {
     const Node& node = entry().node(op);
     return node.op != Op::kParameter && node.op != Op::kConstant;
+  }
+
+  /// Of those that loops run, callees first, and of the whole.
+  template <typename Visit>
+  void for_each_plan(Visit visit) {
+    for (ComputationPlan& part : plan_.computations) visit(part.plan, part.computation);
+    visit(plan_, graph_->entry);
   }
 
   /// Of a dump without an optimised module: ops of the model that the step names, by their own names or by
@@ -227,47 +91,91 @@ class DumpPlanner {
     return ops;
   }
 
-  void plan_steps() {
-    const Device& target = device(dump_.device);
-    for (std::size_t s = 0; s < dump_.script.steps.size(); ++s) {
-      const ScriptStep& step = dump_.script.steps[s];
-      std::vector<std::string> unknown;
-      Ops ops = dump_.optimised.empty() ? named_ops(step, unknown) : ops_of(step.instruction);
-      if (!dump_.optimised.empty() && ops.all.empty()) unknown = step.ops;
-      PlanStep& planned = plan_.steps.emplace_back();
-      const std::string& name =
-          step.instruction.empty() ? dump_.script.program.steps[s].name : step.instruction;
-      if (step.kind == ScriptStepKind::kKernel) {
-        planned.kernel = static_cast<int>(plan_.kernels.size());
-        plan_.kernels.push_back(kernel(s, name, std::move(ops), std::move(unknown)));
-        planned.id = plan_.kernels.back().id;
+  /// The steps from `s` to `end`, one run of a computation.
+  void plan_steps(FusionPlan& plan, ComputationId computation, std::size_t s, std::size_t end) {
+    while (s < end) {
+      if (next_loop_ == dump_.loops.size() || dump_.loops[next_loop_].first != s) {
+        plan_step(plan, computation, s++);
         continue;
       }
-      planned.kind = step.kind == ScriptStepKind::kCall   ? StepKind::kLibrary
-                     : step.kind == ScriptStepKind::kCopy ? StepKind::kCopy
-                                                          : StepKind::kMemset;
-      planned.id = fmt::format(
-          "{}:{}", step.kind == ScriptStepKind::kCall ? "lib" : stitchwork::name(step.kind), name);
-      planned.nodes = std::move(ops.all);
-      planned.predicted_us = modelled_us(step, target);
+      const DumpLoop& loop = dump_.loops[next_loop_++];
+      const Node& node = loop_node(computation, loop);
+      const ComputationId body = node.attrs.computations.at(1);
+      PlanStep& step = plan.steps.emplace_back();
+      step.kind = StepKind::kControl;
+      step.id = fmt::format("control:{}", node.name);
+      step.nodes = {node.id};
+      step.trips = loop.trips;
+      FusionPlan trip;
+      plan_steps(trip, body, s, s + loop.steps);
+      plan_.computations.push_back({body, std::move(trip)});
+      s += loop.steps * static_cast<std::size_t>(loop.trips);
     }
-    for (const PlanStep& step : plan_.steps) {
-      plan_.counts.library_calls += step.kind == StepKind::kLibrary;
-      plan_.counts.copies += step.kind == StepKind::kCopy;
-      plan_.counts.memsets += step.kind == StepKind::kMemset;
+  }
+
+  const Node& loop_node(ComputationId id, const DumpLoop& loop) const {
+    const Computation& computation = graph_->computation(id);
+    if (linked_)
+      for (const NodeId op : linked_->ops_of(id, loop.instruction).all)
+        if (const Node& node = computation.node(op); node.op == Op::kWhile) return node;
+    throw Error(dump_.script.file, 0, 0,
+                fmt::format("its steps are of a loop {}, which the compiled module does not have there",
+                            loop.instruction),
+                "make the dump anew");
+  }
+
+  void plan_step(FusionPlan& plan, ComputationId computation, std::size_t s) {
+    const ScriptStep& step = dump_.script.steps[s];
+    std::vector<std::string> unknown;
+    Ops ops = linked_ ? linked_->ops_of(computation, step.instruction) : named_ops(step, unknown);
+    if (linked_ && ops.all.empty()) unknown = step.ops;
+    PlanStep& planned = plan.steps.emplace_back();
+    const std::string& name =
+        step.instruction.empty() ? dump_.script.program.steps[s].name : step.instruction;
+    if (step.kind == ScriptStepKind::kKernel) {
+      planned.kernel = static_cast<int>(plan.kernels.size());
+      planned.id = fmt::format("k{}", planned.kernel);
+      plan.kernels.push_back(kernel(s, name, std::move(ops), std::move(unknown)));
+      plan.kernels.back().id = planned.id;
+      return;
     }
-    for (const KernelPlan& kernel : plan_.kernels) {
-      plan_.counts.memory_kernels += !kernel.code->product;
-      plan_.counts.product_kernels += kernel.code->product;
+    planned.kind = step.kind == ScriptStepKind::kCall   ? StepKind::kLibrary
+                   : step.kind == ScriptStepKind::kCopy ? StepKind::kCopy
+                                                        : StepKind::kMemset;
+    planned.id =
+        fmt::format("{}:{}", step.kind == ScriptStepKind::kCall ? "lib" : stitchwork::name(step.kind), name);
+    planned.nodes = std::move(ops.all);
+    planned.predicted_us = modelled_us(step, device(dump_.device));
+  }
+
+  /// Each computation by itself, launches by the trips, and the whole by what all have.
+  void count() {
+    for_each_plan([&](FusionPlan& plan, ComputationId id) {
+      for (const PlanStep& step : plan.steps) {
+        plan.counts.library_calls += step.kind == StepKind::kLibrary;
+        plan.counts.copies += step.kind == StepKind::kCopy;
+        plan.counts.memsets += step.kind == StepKind::kMemset;
+      }
+      for (const KernelPlan& kernel : plan.kernels) {
+        plan.counts.memory_kernels += !kernel.code->product;
+        plan.counts.product_kernels += kernel.code->product;
+      }
+      plan.counts.dynamic_memory_kernels = plan.counts.memory_kernels;
+      add_control_counts(entered(*graph_, id), plan, plan_.computations);
+    });
+    for (const ComputationPlan& part : plan_.computations) {
+      plan_.counts.memory_kernels += part.plan.counts.memory_kernels;
+      plan_.counts.product_kernels += part.plan.counts.product_kernels;
+      plan_.counts.library_calls += part.plan.counts.library_calls;
+      plan_.counts.copies += part.plan.counts.copies;
+      plan_.counts.memsets += part.plan.counts.memsets;
     }
-    plan_.counts.dynamic_memory_kernels = plan_.counts.memory_kernels;
   }
 
   KernelPlan kernel(std::size_t s, const std::string& name, Ops ops, std::vector<std::string> unknown) const {
     const ScriptStep& step = dump_.script.steps[s];
     const sim::Launch& launch = std::get<sim::KernelStep>(dump_.script.program.steps[s].what).launch;
     KernelPlan kernel;
-    kernel.id = fmt::format("k{}", plan_.kernels.size());
     kernel.name = name;
     kernel.ops = std::move(ops.all);
     kernel.outputs = std::move(ops.given);
@@ -282,7 +190,7 @@ class DumpPlanner {
     kernel.code = KernelCode{.module = step.module,
                              .entry = launch.kernel,
                              .instruction = step.instruction,
-                             .kind = kinds_.empty() ? "" : kinds_[s],
+                             .kind = linked_ ? linked_->kind_of(step.instruction) : "",
                              .product = step.product,
                              .dram_bytes = 0,
                              .timed = {},
@@ -291,11 +199,11 @@ class DumpPlanner {
   }
 
   /// Ops that several kernels compute.
-  void mark_again() {
+  static void mark_again(FusionPlan& plan) {
     std::map<NodeId, int> computed;
-    for (const KernelPlan& kernel : plan_.kernels)
+    for (const KernelPlan& kernel : plan.kernels)
       for (const NodeId op : kernel.ops) ++computed[op];
-    for (KernelPlan& kernel : plan_.kernels)
+    for (KernelPlan& kernel : plan.kernels)
       for (auto& [op, scheme] : kernel.schemes)
         if (computed[op] > 1 && scheme == Scheme::kLocal) scheme = Scheme::kRecomputed;
   }
@@ -312,8 +220,8 @@ class DumpPlanner {
   }
 
   /// What is known of why: which instruction of the compiler's a kernel carries out.
-  void decide() {
-    for (const KernelPlan& kernel : plan_.kernels) {
+  void decide(FusionPlan& plan, const Computation& computation) {
+    for (const KernelPlan& kernel : plan.kernels) {
       if (kernel.ops.empty()) continue;
       const KernelCode& code = *kernel.code;
       std::string why = fmt::format("{} computes it by {} of {}", dump_.title(), code.entry, code.module);
@@ -321,17 +229,16 @@ class DumpPlanner {
         why += fmt::format(", which carries out {}{}", code.instruction,
                            code.kind.empty() ? "" : fmt::format(" ({})", code.kind));
       for (const NodeId op : kernel.ops)
-        plan_.decisions.push_back({"compiled", entry().node(op).name, "", Verdict::yes("peer.kernel", why)});
+        plan.decisions.push_back(
+            {"compiled", computation.node(op).name, "", Verdict::yes("peer.kernel", why)});
     }
   }
 
   const Dump& dump_;
   const Graph &given_, &model_;
-  const Graph* graph_ = nullptr;  ///< that is planned
-  std::shared_ptr<rewriting::RewrittenGraph> rewritten_;
-  OpTrace trace_;  ///< of the optimised module's ops
-  std::map<std::string, std::vector<std::string>> calls_;
-  std::vector<std::string> kinds_;  ///< by step
+  const Graph* graph_ = nullptr;      ///< that is planned
+  std::optional<LinkedDump> linked_;  ///< of a dump with an optimised module
+  std::size_t next_loop_ = 0;
   FusionPlan plan_;
 };
 
@@ -341,32 +248,94 @@ FusionPlan plan_of(const Dump& dump, const Graph& given, const Graph& model) {
   return DumpPlanner(dump, given, model).run();
 }
 
+std::vector<StepPlace> step_places(const FusionPlan& plan) {
+  std::vector<StepPlace> places;
+  const auto walk = [&](auto& self, const FusionPlan& of, int part) -> void {
+    for (std::size_t s = 0; s < of.steps.size(); ++s) {
+      const PlanStep& step = of.steps[s];
+      if (step.kind != StepKind::kControl) {
+        places.push_back({part, s});
+        continue;
+      }
+      const Graph& graph = plan.rewritten->graph;
+      const ComputationId caller = part < 0 ? graph.entry : plan.computations[at(part)].computation;
+      const ComputationId body = graph.computation(caller).node(step.nodes.at(0)).attrs.computations.at(1);
+      const auto run = std::ranges::find(plan.computations, body, &ComputationPlan::computation);
+      SW_CHECK(run != plan.computations.end(), "{} has no plan", step.id);
+      for (std::int64_t trip = 0; trip < step.trips.value_or(0); ++trip)
+        self(self, run->plan, static_cast<int>(run - plan.computations.begin()));
+    }
+  };
+  walk(walk, plan, -1);
+  return places;
+}
+
+namespace {
+
+/// Times of single runs of the steps from the sums over all; of loops none.
+void share_out(FusionPlan& plan, const Device& device, const std::vector<std::int64_t>& runs) {
+  plan.predicted_us = 0;
+  for (std::size_t s = 0; s < plan.steps.size(); ++s) {
+    PlanStep& step = plan.steps[s];
+    if (s > 0) plan.predicted_us += device.launch_gap_us;
+    if (step.kind == StepKind::kControl) continue;
+    const std::int64_t times = std::max<std::int64_t>(1, runs[s]);
+    step.predicted_us /= static_cast<double>(times);
+    plan.predicted_us += step.predicted_us;
+    if (step.kind != StepKind::kKernel) continue;
+    KernelPlan& kernel = plan.kernels[at(step.kernel)];
+    kernel.predicted_us = step.predicted_us;
+    kernel.code->dram_bytes /= times;
+  }
+}
+
+}  // namespace
+
 void add_times(FusionPlan& plan, const Dump& dump, const ScriptResult& result, const Device& device) {
-  SW_CHECK(plan.steps.size() == result.program.steps.size(), "plan of {} steps, a run of {}",
-           plan.steps.size(), result.program.steps.size());
+  const std::vector<StepPlace> places = step_places(plan);
+  SW_CHECK(places.size() == result.program.steps.size(), "plan of {} launches, a run of {}", places.size(),
+           result.program.steps.size());
   constexpr std::int64_t kSectorBytes = 32;
   auto peer = std::make_shared<PeerPlan>(*plan.peer);
   peer->simulated = true;
   peer->dram_bytes = 0;
-  for (std::size_t s = 0; s < plan.steps.size(); ++s) {
-    PlanStep& step = plan.steps[s];
+  std::map<int, std::vector<std::int64_t>> runs;  // by part, of its steps
+  const auto part_of = [&](int part) -> FusionPlan& {
+    return part < 0 ? plan : plan.computations[at(part)].plan;
+  };
+  for (std::size_t s = 0; s < places.size(); ++s) {
+    FusionPlan& part = part_of(places[s].part);
+    PlanStep& step = part.steps[places[s].step];
     const sim::StepResult& ran = result.program.steps[s];
-    step.predicted_us = ran.time_us;
+    std::vector<std::int64_t>& times = runs[places[s].part];
+    times.resize(part.steps.size());
+    const bool first = times[places[s].step]++ == 0;
+    step.predicted_us = ran.time_us + (first ? 0 : step.predicted_us);
     if (step.kind != StepKind::kKernel) {
       peer->dram_bytes += dump.script.steps[s].bytes;
       continue;
     }
-    KernelPlan& kernel = plan.kernels[at(step.kernel)];
-    kernel.predicted_us = ran.time_us;
-    kernel.code->timed = ran.launch.timed;
-    kernel.code->dram_bytes =
+    KernelCode& code = *part.kernels[at(step.kernel)].code;
+    const std::int64_t bytes =
         kSectorBytes * static_cast<std::int64_t>(ran.launch.counters.dram_read_transactions +
                                                  ran.launch.counters.dram_write_transactions);
-    peer->dram_bytes += kernel.code->dram_bytes;
+    if (first) code.timed = ran.launch.timed;
+    code.dram_bytes = bytes + (first ? 0 : code.dram_bytes);
+    peer->dram_bytes += bytes;
+  }
+  for (int part = 0; part <= static_cast<int>(plan.computations.size()); ++part) {
+    const int id = part < static_cast<int>(plan.computations.size()) ? part : -1;  // callees first
+    FusionPlan& of = part_of(id);
+    of.peer = peer;
+    of.device = device.id;
+    runs[id].resize(of.steps.size());
+    share_out(of, device, runs[id]);
+    if (plan.rewritten == nullptr) continue;  // without loops
+    const Graph& graph = plan.rewritten->graph;
+    add_control(id < 0 ? graph : entered(graph, plan.computations[at(id)].computation), device, of,
+                plan.computations);
   }
   plan.predicted_us = result.program.total_us;
-  plan.device = device.id;
-  plan.peer = std::move(peer);
 }
 
 }  // namespace stitchwork

@@ -31,6 +31,14 @@ class Shape:
         return size
 
     @property
+    def steps(self):
+        """Elements in memory from one to the next of each dimension."""
+        found, size = [0] * len(self.dims), 1
+        for d in self.minor_to_major:
+            found[d], size = size, size * self.dims[d]
+        return found
+
+    @property
     def row_major(self):
         return self.physical == tuple(range(len(self.dims)))
 
@@ -39,25 +47,40 @@ def numbers(text):
     return tuple(int(x) for x in text.split(",") if x)
 
 
-def shapes(text):
-    """Of an array, or of all arrays of a tuple."""
-    found = []
-    for kind, dims, layout in SHAPE.findall(re.sub(r"/\*.*?\*/", "", text)):
-        dims = numbers(dims)
-        found.append(Shape(kind, dims, numbers(layout) if layout else tuple(reversed(range(len(dims))))))
+def leaves(text):
+    """Of an array, or of all arrays of a tuple: (places in tuples from the outermost, shape)."""
+    found, path = [], []
+    for part in re.finditer(rf"[(),]|{SHAPE.pattern}", re.sub(r"/\*.*?\*/", "", text)):
+        if part[0] == "(":
+            path.append(0)
+        elif part[0] == ")":
+            path.pop()
+        elif part[0] == ",":
+            path[-1] += 1
+        else:
+            dims = numbers(part[2])
+            found.append((tuple(path), Shape(part[1], dims, numbers(part[3]) if part[3] else tuple(reversed(range(len(dims)))))))
     return found
+
+
+def shapes(text):
+    return [shape for _, shape in leaves(text)]
 
 
 @dataclasses.dataclass
 class Instruction:
     name: str
     op: str
-    shapes: list
+    leaves: list  # (path, shape) of each array
     is_tuple: bool
     arguments: str  # between the brackets, as written
     operands: list  # names
     attributes: str  # behind them, as written
     root: bool
+
+    @property
+    def shapes(self):
+        return [shape for _, shape in self.leaves]
 
     def attribute(self, pattern, default=None):
         found = re.search(pattern, self.attributes)
@@ -86,7 +109,7 @@ def instruction(line):
         if depth == 0:
             break
     arguments = rest[:end]
-    return Instruction(name, op, shapes(shape), shape.startswith("("), arguments, [] if op in ("constant", "parameter") else operands(arguments), rest[end + 1:],
+    return Instruction(name, op, leaves(shape), shape.startswith("("), arguments, [] if op in ("constant", "parameter") else operands(arguments), rest[end + 1:],
                        bool(root))
 
 

@@ -4,6 +4,7 @@ Which launch carries out which instruction is XLA's own word (thunk_metadata.txt
 parameter for each operand and result; what lies in the same bytes may share one.
 """
 
+import dataclasses
 import json
 import re
 import struct
@@ -11,12 +12,20 @@ import struct
 import dump
 import hlo
 import xla_calls
+import xla_thunks
 from dump import NotUnderstood
 
-CONTROL = {"kWhile", "kConditional", "kSequential", "kCommandBuffer"}
 # XLA's allocator gives whole multiples of it, and its kernels read vectors that end behind a value.
 ALIGNMENT = 256
 MOST_VALUES = 256  # bytes of a constant that dump.json itself has
+MOST_STEPS = 200_000  # with all trips of loops written out: beyond, dump.json has hundreds of megabytes
+# What depends on values that are there when it runs, and a dump, whose steps are a list, has no place for.
+REFUSED = {
+    "kWhile": "{}: how often this loop runs is only known when it runs; give it trips that are known, as lax.scan and lax.fori_loop between constants have",
+    "kConditional": "{}: which branch of this conditional runs is only known when it runs; compute the branches and take one by jnp.where or lax.select_n, "
+                    "or make a dump of a model that has one of them",
+    "kCommandBuffer": "{}: its launches are recorded in a command buffer; compile with --flag=--xla_gpu_enable_command_buffer=",
+}
 FREE = {"parameter", "constant", "bitcast", "get-tuple-element", "tuple", "after-all"}
 
 
@@ -40,44 +49,30 @@ class Buffers:
     """XLA's allocations, and where in them each value lies."""
 
     def __init__(self, text, file):
-        self.sizes, self.parameters, self.constants, self.at = {}, {}, set(), {}
+        self.sizes, self.at = {}, {}
         allocation = None
         for line in text.split("\n"):
             if head := re.match(r"allocation (\d+): size (\d+), ?(.*)", line):
                 allocation = int(head[1])
                 self.sizes[allocation] = -(-int(head[2]) // ALIGNMENT) * ALIGNMENT
-                if number := re.match(r"parameter (\d+)", head[3]):
-                    if re.search(r"ShapeIndex \{\d", head[3]):
-                        raise NotUnderstood(f"{file}: parameter {number[1]} is a tuple")
-                    self.parameters[int(number[1])] = allocation
-                if head[3].startswith("constant"):
-                    self.constants.add(allocation)
-            elif value := re.match(r" value: <\d+ (\S+) @\d+> \(size=(\d+),offset=(\d+)\)", line):
+            elif value := re.match(r" value: <\d+ (\S+) (?:\(phi\) )?@\d+> \(size=(\d+),offset=(\d+)\)", line):
                 self.at[value[1]] = (allocation, int(value[3]), int(value[2]))
         if not self.sizes or not self.at:
             raise NotUnderstood(f"{file}: no buffer assignment as XLA of jaxlib 0.10 writes it")
 
-    def of(self, name, index=None):
-        return self.at.get(name if index is None else f"{name}{{{index}}}")
+    def of(self, name, path=()):
+        return self.at.get(f"{name}{{{','.join(map(str, path))}}}" if path else name)
 
 
-def thunks(folder):
-    """(kind, name, grid, block, shared bytes, instruction), in order."""
-    metadata = [dict(re.findall(r'(\w+): "?([^"\n]*)"?', part)) for part in read(folder, "thunk_metadata.txt").split("thunk_metadata {")[1:]]
-    named = {int(m["thunk_id"]): m.get("profile_annotation", "") for m in metadata if "thunk_id" in m}
-    found = []
-    line_of = re.compile(r"\s*(\d+): (\w+)\s+\[.*?\](?:\s+(\S+))?(?: grid: \[(\d+), (\d+), (\d+)\] threads: \[(\d+), (\d+), (\d+)\]\s+shared_memory: (\d+) bytes)?")
-    for line in read(folder, "thunks.txt").split("\n"):
-        if not line.strip():
-            continue
-        m = line_of.match(line)
-        if m and m[2] in CONTROL:
-            raise NotUnderstood(f"{folder}/thunks.txt: it runs a {m[2]}: loops, branches and command buffers are not known")
-        if not m or (m[2] == "kCustomKernel" and m[4] is None):
-            raise NotUnderstood(f"{folder}/thunks.txt: '{line.strip()[:80]}' is no thunk as XLA of jaxlib 0.10 writes it")
-        size = [int(x) for x in m.groups()[3:9]] if m[4] else [0] * 6
-        found.append((m[2], m[3], size[:3], size[3:], int(m[10] or 0), named.get(int(m[1]), "")))
-    return found
+@dataclasses.dataclass(frozen=True)
+class Leaf:
+    """An array of a value: where in tuples, and where in memory, which is not known of what no launch touches."""
+    path: tuple
+    place: tuple  # allocation, offset, bytes; or None
+    shape: hlo.Shape
+
+    def at(self, path):
+        return Leaf(path, self.place, self.shape)
 
 
 class Lowering:
@@ -89,8 +84,10 @@ class Lowering:
         self.entry = self.parts["ENTRY"]
         self.buffers = Buffers(read(folder, "buffers.txt"), f"{folder}/buffers.txt")
         self.kernels = self.read_kernels()
-        self.values = {}  # name -> [(place, shape)], a place for each array of a tuple
+        self.values = {}  # name -> leaves
+        self.constants = []  # instructions
         self.used = set()
+        self.made, self.loops = [], []
 
     def read_kernels(self):
         """Entry -> (file, number of parameters, whether shared memory is the launch's)."""
@@ -102,23 +99,52 @@ class Lowering:
         return found
 
     def place(self, where):
+        if where is None:
+            raise NotUnderstood("the buffer assignment does not say where a value lies that a thunk reads or writes")
         self.used.add(where[0])
         return f"a{where[0]}" + (f"+{where[1]}" if where[1] else "")
 
-    def place_values(self):
-        for one in self.entry:
-            if one.op == "bitcast":
-                self.values[one.name] = [(self.values[one.operands[0]][0][0], one.shapes[0])]
-            elif one.op == "get-tuple-element":
-                self.values[one.name] = [self.values[one.operands[0]][int(one.attribute(r"index=(\d+)"))]]
-            elif one.op == "tuple":
-                self.values[one.name] = [v for operand in one.operands for v in self.values[operand]]
-            else:
-                self.values[one.name] = [(self.buffers.of(one.name, i if one.is_tuple else None), shape) for i, shape in enumerate(one.shapes)]
+    def called(self, one):
+        """What a loop or branch runs: names of its thunk's parts -> computations."""
+        if one.op == "while":
+            return {part: one.attribute(rf"{part}=%?([^\s,]+)") for part in ("condition", "body")}
+        branches = one.attribute(r"branch_computations=\{([^}]*)\}")
+        # Of a predicate the false one is the first.
+        names = branches.split(",") if branches else [one.attribute(rf"{which}_computation=%?([^\s,]+)", "") for which in ("true", "false")]
+        return {f"branch_{i}": name.strip().lstrip("%") for i, name in enumerate(names)}
+
+    def place_values(self, computation, given=None):
+        """Of a computation's instructions and of all that it runs; `given`: leaves of its parameter."""
+        for one in computation:
+            known = {}  # path -> leaf, where the value is another's
+            if one.op == "parameter" and given is not None:
+                known = {leaf.path: leaf for leaf in given}
+            elif one.op == "while":
+                known = {leaf.path: leaf for leaf in self.values[one.operands[0]]}
+            self.values[one.name] = self.aliased(one, self.values) or [
+                Leaf(path, self.buffers.of(one.name, path) or (known[path].place if path in known else None), shape) for path, shape in one.leaves]
+            if one.op == "constant":
+                self.constants.append(one)
+            if one.op in ("while", "conditional"):
+                for number, name in enumerate(self.called(one).values()):
+                    operand = one.operands[0 if one.op == "while" else 1 + number]
+                    self.place_values(self.parts[name], self.values[operand])
+
+    @staticmethod
+    def aliased(one, values):
+        """Leaves of what is only another name for its operands."""
+        if one.op == "bitcast":
+            return [Leaf((), values[one.operands[0]][0].place, one.shapes[0])]
+        if one.op == "get-tuple-element":
+            index = int(one.attribute(r"index=(\d+)"))
+            return [leaf.at(leaf.path[1:]) for leaf in values[one.operands[0]] if leaf.path[0] == index]
+        if one.op == "tuple":
+            return [leaf.at((i, *leaf.path)) for i, operand in enumerate(one.operands) for leaf in values[operand]]
+        return None
 
     def kernel_arguments(self, one, kernel, count):
         """A parameter an operand and result; what lies in the same bytes is one where the kernel has fewer."""
-        places = [place for operand in one.operands for place, _ in self.values[operand]] + [place for place, _ in self.values[one.name]]
+        places = [leaf.place for name in (*one.operands, one.name) for leaf in self.values[name]]
         if any(place is None for place in places):
             raise NotUnderstood(f"{one.name}: the buffer assignment does not say where its operands and results lie")
         if len(places) != count:
@@ -137,62 +163,123 @@ class Lowering:
         return any(i.op in ("dot", "convolution") for i in called)
 
     def step(self, thunk, one):
-        kind, name, grid, block, shared, _ = thunk
         said = {"instruction": one.name, "ops": self.ops(one)}
-        if kind == "kCustomKernel":
-            if name not in self.kernels:
-                raise NotUnderstood(f"{one.name}: no PTX file has its kernel {name}")
-            file, count, dynamic = self.kernels[name]
-            return {"kernel": name, "module": file, "grid": grid, "block": block, "shared_bytes": shared if dynamic else 0,
-                    "arguments": self.kernel_arguments(one, name, count), **({"product": True} if self.holds_product(one) else {}), **said}
-        results = [(place, shape) for place, shape in self.values[one.name] if place]
-        operands = [v for operand in one.operands for v in self.values[operand]]
-        if kind == "kCopy" and len(operands) == 1:
-            return {"copy": self.place(results[0][0]), "from": self.place(operands[0][0]), "bytes": results[0][1].bytes, **said}
-        if kind in ("kMemzero", "kMemset32BitValue") and results and (kind == "kMemzero" or "constant(0)" in one.arguments):
-            return {"memset": self.place(results[0][0]), "bytes": results[0][1].bytes, **said}
+        if thunk.kind == "kCustomKernel":
+            if thunk.name not in self.kernels:
+                raise NotUnderstood(f"{one.name}: no PTX file has its kernel {thunk.name}")
+            file, count, dynamic = self.kernels[thunk.name]
+            return {"kernel": thunk.name, "module": file, "grid": thunk.grid, "block": thunk.block, "shared_bytes": thunk.shared_bytes if dynamic else 0,
+                    "arguments": self.kernel_arguments(one, thunk.name, count), **({"product": True} if self.holds_product(one) else {}), **said}
+        results = [leaf for leaf in self.values[one.name] if leaf.place]
+        operands = [leaf for operand in one.operands for leaf in self.values[operand]]
+        if thunk.kind == "kCopy" and len(operands) == 1 and results:
+            return {"copy": self.place(results[0].place), "from": self.place(operands[0].place), "bytes": results[0].shape.bytes, **said}
+        if thunk.kind in ("kMemzero", "kMemset32BitValue") and results and (thunk.kind == "kMemzero" or "constant(0)" in one.arguments):
+            return {"memset": self.place(results[0].place), "bytes": results[0].shape.bytes, **said}
         if one.op != "custom-call":
-            raise NotUnderstood(f"{one.name} ({one.op}): thunks of kind {kind} are not known")
+            raise NotUnderstood(f"{one.name} ({one.op}): thunks of kind {thunk.kind} are not known")
         target = one.attribute(r'custom_call_target="([^"]*)"', one.op)
-        step = {"call": target, "operands": [self.place(place) for place, _ in operands], **said}
-        computed = xla_calls.computes(target, one, [shape for _, shape in operands])
+        step = {"call": target, "operands": [self.place(leaf.place) for leaf in operands], **said}
+        computed = xla_calls.computes(target, one, [leaf.shape for leaf in operands])
         if computed is None:
-            return {**step, "results": [self.place(place) for place, _ in results]}
+            return {**step, "results": [self.place(leaf.place) for leaf in results]}
         text, count = computed  # the first results; workspaces are left out
-        return {**step, "computes": text, "results": [self.place(place) for place, _ in results[:count]]}
+        return {**step, "computes": text, "results": [self.place(leaf.place) for leaf in results[:count]]}
 
-    def steps(self):
-        by_name = {one.name: one for one in self.entry}
-        made = []
-        pending = [one for one in self.entry if one.op not in FREE]
-        for thunk in thunks(self.folder):
-            name = thunk[5]
-            one = by_name.get(name)
+    def sequence(self, thunks, computation, trips=()):
+        """Appends the steps of a computation's thunks; `trips`: those of the loops around it, the innermost first."""
+        by_name = {one.name: one for one in computation}
+        pending = [one for one in computation if one.op not in FREE]
+        for thunk in xla_thunks.without_sequences(thunks):
+            one = by_name.get(thunk.instruction)
             if one is None:
-                raise NotUnderstood(f"thunk {thunk[1]} ({thunk[0]}) is of '{name}', which the module's entry does not have")
+                raise NotUnderstood(f"thunk {thunk.name} ({thunk.kind}) is of '{thunk.instruction}', which its computation does not have")
             if one in pending:
                 pending.remove(one)
-            made.append(self.step(thunk, one))
+            if thunk.kind == "kWhile":
+                self.loop(thunk, one, trips)
+            elif thunk.kind == "kDynamicSliceFusion":
+                self.sliced(thunk, one, trips)
+            elif thunk.kind in ("kConditional", "kCommandBuffer"):
+                raise NotUnderstood(REFUSED[thunk.kind].format(one.name))
+            else:
+                self.made.append(self.step(thunk, one))
+            if len(self.made) > MOST_STEPS:
+                raise NotUnderstood(f"{one.name}: more than {MOST_STEPS} steps with all trips of loops written out; give the model fewer trips")
         if pending:
             raise NotUnderstood(f"no thunk carries out {pending[0].name} ({pending[0].op})")
-        return made
+
+    def loop(self, thunk, one, trips):
+        """All its trips, one after another: XLA's host counts them where the module says how many there are, and runs no condition."""
+        count = xla_calls.backend_config(one).get("known_trip_count", {}).get("n")
+        if count is None:
+            raise NotUnderstood(REFUSED["kWhile"].format(one.name))
+        first, known = len(self.made), len(self.loops)
+        body = self.parts[self.called(one)["body"]]
+        for trip in range(int(count)):
+            self.sequence(thunk.parts.get("body", []), body, (trip, *trips))
+            if trip == 0 and len(self.made) == first:
+                return  # nothing is launched
+            if trip == 0:
+                self.loops.insert(known, {"instruction": one.name, "first": first, "steps": len(self.made) - first, "trips": int(count)})
+                known = len(self.loops)
+            del self.loops[known:]  # of the first trip alone
+
+    def sliced(self, thunk, one, trips):
+        """Of a fusion that carries out its ops by thunks of their own, which read slices of its operands and write slices of its results in place."""
+        fused = self.parts[one.attribute(r"calls=%?([^\s,]+)")]
+        by_name = {inner.name: inner for inner in fused}
+        values = {}
+        for inner in fused:
+            values[inner.name] = self.aliased(inner, values)
+            if inner.op == "parameter":
+                values[inner.name] = self.values[one.operands[int(inner.arguments)]]
+            elif inner.op in ("dynamic-slice", "slice"):
+                whole = values[inner.operands[0]][0]
+                values[inner.name] = [Leaf((), moved(whole.place, offset(inner, by_name, whole.shape, trips), inner.shapes[0]), inner.shapes[0])]
+            elif values[inner.name] is None:
+                values[inner.name] = [Leaf(path, None, shape) for path, shape in inner.leaves]
+
+        def write(inner, leaves):
+            """Says where a value lies: it is (part of) a result."""
+            if inner.op == "tuple":
+                for i, operand in enumerate(inner.operands):
+                    write(by_name[operand], [leaf.at(leaf.path[1:]) for leaf in leaves if leaf.path[0] == i])
+            elif inner.op == "dynamic-update-slice":
+                update = by_name[inner.operands[1]]
+                write(update, [Leaf((), moved(leaves[0].place, offset(inner, by_name, inner.shapes[0], trips), update.shapes[0]), update.shapes[0])])
+            elif inner.op == "bitcast":
+                write(by_name[inner.operands[0]], leaves)
+            elif inner.op == "get-tuple-element":
+                index = int(inner.attribute(r"index=(\d+)"))
+                write(by_name[inner.operands[0]], [leaf.at((index, *leaf.path)) for leaf in leaves])
+            else:
+                given = {leaf.path: leaf.place for leaf in leaves}
+                values[inner.name] = [Leaf(leaf.path, given.get(leaf.path, leaf.place), leaf.shape) for leaf in values[inner.name]]
+
+        write(next(inner for inner in fused if inner.root), self.values[one.name])
+        self.values.update(values)
+        for part in xla_thunks.without_sequences(thunk.inner()):
+            if part.instruction not in by_name:
+                raise NotUnderstood(f"{one.name}: its thunk {part.name} ({part.kind}) is of '{part.instruction}', which it does not hold")
+            step = self.step(part, by_name[part.instruction])
+            self.made.append({**step, "instruction": one.name, "ops": self.ops(one)})
 
     def interface(self):
-        """Parameters by number and results: place, type and shape."""
-        def said(place, shape, what):
-            if not shape.row_major:
-                raise NotUnderstood(f"{what} is {shape.type}{list(shape.dims)} with layout {list(shape.minor_to_major)}: only row-major ones are known")
-            return {"at": self.place(place), "type": shape.type, "shape": list(shape.dims)}
+        """Arrays of the parameters by number, and of the results: place, type, shape and layout."""
+        def said(leaf):
+            shape = leaf.shape
+            layout = {} if shape.row_major else {"layout": list(shape.minor_to_major)}
+            return {"at": self.place(leaf.place), "type": shape.type, "shape": list(shape.dims), **layout}
 
         parameters = sorted((int(one.arguments), one) for one in self.entry if one.op == "parameter")
         root = next(one for one in self.entry if one.root)
-        return ([said(*self.values[one.name][0], f"parameter {number}") for number, one in parameters],
-                [said(place, shape, "a result") for place, shape in self.values[root.name]])
+        return [said(leaf) for _, one in parameters for leaf in self.values[one.name]], [said(leaf) for leaf in self.values[root.name]]
 
     def declared(self):
         buffers = {f"a{number}": {"bytes": size} for number, size in self.buffers.sizes.items() if number in self.used and size}
-        for one in self.entry:
-            place = self.values[one.name][0][0] if one.op == "constant" and self.values[one.name] else None
+        for one in self.constants:
+            place = self.values[one.name][0].place if self.values[one.name] else None
             if place is None or place[0] not in self.used:
                 continue
             found = hlo.values(one.arguments)
@@ -211,6 +298,29 @@ class Lowering:
             return {"type": "u8", "shape": [len(data)], "fill": {"values": list(data)}}
         dump.write_bytes(self.folder / f"{name}.npy", data)
         return {"npy": f"{name}.npy"}
+
+
+def moved(place, by, shape):
+    return None if place is None else (place[0], place[1] + by, shape.bytes)
+
+
+def offset(one, by_name, whole, trips):
+    """Bytes from the beginning of `whole` to the slice that an op reads or updates in this trip of the loops around it."""
+    steps = whole.steps
+    if one.op == "slice":
+        return hlo.BYTES[whole.type] * sum(int(start) * step for start, step in zip(re.findall(r"\[(\d+):", one.attribute(r"slice=\{([^}]*)\}")), steps))
+    config = xla_calls.backend_config(one).get("dynamic_slice_config")
+    if config and "byte_offset" in config:
+        loop = int(config.get("loop_index", 0))
+        if config.get("byte_stride", "0") != "0" and loop >= len(trips):
+            raise NotUnderstood(f"{one.name}: its slice is of loop {loop} around it; there are {len(trips)}")
+        return int(config["byte_offset"]) + (int(config.get("byte_stride", 0)) * trips[loop] if trips else 0)
+    indices = [by_name[name] for name in one.operands[1 if one.op == "dynamic-slice" else 2:]]
+    if any(index.op != "constant" for index in indices):
+        raise NotUnderstood(f"{one.name}: where its slice begins is only known when it runs")
+    sizes = (one if one.op == "dynamic-slice" else by_name[one.operands[1]]).shapes[0].dims
+    starts = [min(max(hlo.values(index.arguments)[0], 0), dim - size) for index, dim, size in zip(indices, whole.dims, sizes)]
+    return hlo.BYTES[whole.type] * sum(start * step for start, step in zip(starts, steps))
 
 
 def in_memory_order(found, shape):
@@ -237,9 +347,10 @@ def packed(kind, found, name):
 def write(folder, target, versions, flags):
     """Writes dump.json beside XLA's files. The number of steps."""
     lowering = Lowering(folder)
-    lowering.place_values()
-    steps = lowering.steps()
+    lowering.place_values(lowering.entry)
+    lowering.sequence(xla_thunks.sequence(read(folder, "thunks.txt"), read(folder, "thunk_metadata.txt"), f"{folder}/thunks.txt"), lowering.entry)
     parameters, results = lowering.interface()
+    loops = {"loops": lowering.loops} if lowering.loops else {}
     dump.write(folder, peer="xla", versions=versions, flags=flags, target=target, model="before.hlo", optimised="after.hlo", parameters=parameters, results=results,
-               program={"buffers": lowering.declared(), "steps": steps})
-    return len(steps)
+               program={"buffers": lowering.declared(), "steps": lowering.made}, **loops)
+    return len(lowering.made)

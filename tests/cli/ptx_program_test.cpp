@@ -185,6 +185,51 @@ TEST_F(Dumps, RunAsTheirDevicesAndInputsSay) {
               AllOf(HasSubstr("check: ok"), HasSubstr("jaxlib 0.10.2"), HasSubstr("the rest modelled")));
 }
 
+TEST_F(Dumps, RunTheirLoopsTripByTrip) {
+  const std::string dump = copy("scan-a100");
+  held_to(json::parse(read_file(dump + "/dump.json")), "peer-dump");
+  const json ran = document({"run", dump, "--check"}, "dump-run");
+  EXPECT_TRUE(ran["check"]["ok"]) << ran["check"];
+  EXPECT_EQ(ran["counts"]["memory_kernels"], 2 + 3 * (4 + 2 * 2));
+  EXPECT_EQ(ran["counts"]["product_kernels"], 3);
+  EXPECT_EQ(ran["counts"]["copies"], 2 + 3 * (3 + 2 * 1));
+  const json plan = document({"plan", dump}, "plan");
+  EXPECT_EQ(plan["counts"]["memory_kernels"], 2 + 4 + 2);
+  EXPECT_EQ(plan["counts"]["dynamic_memory_kernels"], ran["counts"]["memory_kernels"]);
+  EXPECT_EQ(plan["computations"].size(), 2u);
+  EXPECT_THAT(run_command({"run", dump}).out, HasSubstr("input_reduce_tanh_fusion          6"));
+
+  edit("scan-a100", [](json& d) { d["loops"][0]["trips"] = 4; });
+  expect_refused({"run", dump}, {"loops[0]", "4 trips of 14 steps from step 3 on: the program has 46"});
+  edit("scan-a100", [](json& d) {
+    d["loops"][0]["trips"] = 3;
+    d["loops"][1]["trips"] = 5;
+  });
+  expect_refused({"run", dump}, {"loops[1]", "behind those of a loop around it, which end at step 17"});
+  edit("scan-a100", [](json& d) {
+    d["loops"][1]["trips"] = 2;
+    d["loops"][1]["instruction"] = "while.99";
+  });
+  expect_refused({"run", dump}, {"a loop while.99, which the compiled module does not have there"});
+}
+
+/// What is written down for an array that is not row-major.
+TEST_F(Dumps, ParametersAndResultsHaveLayouts) {
+  const std::string dump = copy("fig7-a100");
+  document({"run", dump, "--outputs", path("a")}, "dump-run");
+  edit("fig7-a100", [](json& d) { d["results"][0]["layout"] = {0, 1}; });
+  held_to(json::parse(read_file(dump + "/dump.json")), "peer-dump");
+  document({"run", dump, "--outputs", path("b")}, "dump-run");
+  const Literal a = read_npy(path("a/out0.npy")), b = read_npy(path("b/out0.npy"));
+  ASSERT_EQ(a.shape, b.shape);
+  const std::int64_t rows = a.shape.dims.at(0), cols = a.shape.dims.at(1);
+  for (std::int64_t row = 0; row < rows; row += 7)
+    for (std::int64_t col = 0; col < cols; ++col)
+      ASSERT_EQ(b.get_double(row * cols + col), a.get_double(row + rows * col)) << row << ", " << col;
+  edit("fig7-a100", [](json& d) { d["parameters"][0]["layout"] = {0, 0}; });
+  expect_refused({"run", dump}, {"parameters[0].layout", "a layout has the 2 dimensions once each"});
+}
+
 TEST_F(Dumps, BrokenOnesAreRefusedInOneLine) {
   const std::string mlp = copy("mlp-a100"), fig7 = copy("fig7-v100");
   expect_refused({"run", fig7, "--device", "h100"},

@@ -13,8 +13,11 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <utility>
+#include <vector>
 
 #include "analysis/facts/facts.h"
+#include "analysis/plan/control_flow.h"
 #include "core/base/at.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
@@ -23,6 +26,7 @@
 #include "core/evaluate/inputs.h"
 #include "core/hlo/hlo_text.h"
 #include "core/passes/passes.h"
+#include "core/passes/trip_count.h"
 
 namespace stitchwork {
 namespace TEST_FILE {
@@ -236,6 +240,7 @@ TEST(DumpPlan, HasTheTimesOfARun) {
     add_times(planned.plan, planned.dump, ran, target);
     EXPECT_TRUE(planned.plan.peer->simulated);
     double sum = 0;
+    ASSERT_EQ(planned.plan.steps.size(), ran.program.steps.size());
     for (std::size_t s = 0; s < planned.plan.steps.size(); ++s) {
       EXPECT_EQ(planned.plan.steps[s].predicted_us, ran.program.steps[s].time_us);
       sum += planned.plan.steps[s].predicted_us + (s > 0 ? target.launch_gap_us : 0);
@@ -247,6 +252,115 @@ TEST(DumpPlan, HasTheTimesOfARun) {
       EXPECT_GT(kernel.code->dram_bytes, 0);
     }
   }
+}
+
+TEST(DumpPlan, LoopsTakeWhatTheirTripsTook) {
+  Planned scan((kDumps / "scan-a100").string());
+  const Device& target = device(scan.dump.device);
+  set_inputs(scan.dump, generate_inputs(scan.model, 0));
+  const ScriptResult ran = run_script(scan.dump.script, target, {});
+  add_times(scan.plan, scan.dump, ran, target);
+  EXPECT_EQ(scan.plan.predicted_us, ran.program.total_us);
+  double sum = 0;
+  for (std::size_t s = 0; s < scan.plan.steps.size(); ++s)
+    sum += scan.plan.steps[s].predicted_us + (s > 0 ? target.launch_gap_us : 0);
+  EXPECT_NEAR(sum, ran.program.total_us, 1e-9 * sum);
+  for (const ComputationPlan& part : scan.plan.computations) {
+    EXPECT_TRUE(part.plan.peer->simulated);
+    for (const KernelPlan& kernel : part.plan.kernels) EXPECT_GT(kernel.predicted_us, 0);
+  }
+}
+
+/// A scan in a scan: its trips are steps one after another, in the plan it is a control step and its body.
+TEST(DumpPlan, HasLoopsAsControlSteps) {
+  const Planned scan((kDumps / "scan-a100").string());
+  const FusionPlan& plan = scan.plan;
+  ASSERT_EQ(plan.computations.size(), 2u);  // callees first
+  const auto trips = [](const FusionPlan& of) {
+    std::vector<std::int64_t> found;
+    for (const PlanStep& step : of.steps)
+      if (step.kind == StepKind::kControl) found.push_back(step.trips.value_or(-1));
+    return found;
+  };
+  EXPECT_THAT(trips(plan), ::testing::ElementsAre(3));
+  EXPECT_THAT(trips(plan.computations[1].plan), ::testing::ElementsAre(2));
+  EXPECT_THAT(trips(plan.computations[0].plan), IsEmpty());
+  const DumpCounts launches = counts_of(scan.dump.script);
+  EXPECT_EQ(plan.counts.dynamic_memory_kernels, launches.memory_kernels);
+  EXPECT_EQ(plan.counts.memory_kernels, 8);
+  EXPECT_EQ(plan.counts.product_kernels, 1);
+
+  const std::vector<StepPlace> places = step_places(plan);
+  ASSERT_EQ(places.size(), scan.dump.script.steps.size());
+  for (std::size_t s = 0; s < places.size(); ++s) {
+    const FusionPlan& of = places[s].part < 0 ? plan : plan.computations[at(places[s].part)].plan;
+    const PlanStep& step = of.steps.at(places[s].step);
+    const std::string& instruction = scan.dump.script.steps[s].instruction;
+    if (step.kind == StepKind::kKernel)
+      EXPECT_EQ(of.kernels[at(step.kernel)].code->instruction, instruction);
+    else
+      EXPECT_EQ(step.id, "copy:" + instruction);
+  }
+}
+
+/// Elements of every op of a computation and of what its loops run, of each run, in any order.
+using Runs = std::map<std::pair<ComputationId, NodeId>, std::vector<std::vector<double>>>;
+
+std::vector<Literal> run_all(const Graph& graph, ComputationId id, const std::vector<Literal>& inputs,
+                             Runs& runs) {
+  const Graph own = entered(graph, id);
+  const Computation& computation = own.entry_computation();
+  std::map<NodeId, Literal> tuples;
+  std::vector<Literal> results = evaluate(own, inputs, [&](const Node& node, const Literal& value) {
+    if (computation.find(node.name) != node.id) return;  // of a computation that it applies
+    if (value.shape.is_tuple) {
+      tuples[node.id] = value;
+      return;
+    }
+    std::vector<double>& run = runs[{id, node.id}].emplace_back();
+    for (std::int64_t i = 0; i < value.shape.elements_count(); ++i) run.push_back(value.get_double(i));
+    std::ranges::sort(run);
+  });
+  for (const Node& node : computation.nodes) {
+    if (node.op != Op::kWhile) continue;
+    Literal state = tuples.at(node.operands[0]);
+    const std::int64_t trips = trip_count(own, computation, node).value();
+    for (std::int64_t trip = 0; trip < trips; ++trip)
+      state.elements = run_all(graph, node.attrs.computations[1], {state}, runs);
+  }
+  return results;
+}
+
+/// What ops in loops are linked to has the model's values, trip by trip.
+TEST(DumpPlan, LinkedOpsInLoopsHaveTheModelsValues) {
+  const Planned scan((kDumps / "scan-a100").string());
+  const Graph& compiled = planned_graph(scan.model, scan.plan);
+  const std::vector<Literal> inputs = generate_inputs(scan.model, 0);
+  Runs ours, theirs;
+  run_all(scan.model, scan.model.entry, inputs, ours);
+  run_all(compiled, compiled.entry, inputs, theirs);
+  int compared = 0;
+  for (const ComputationPlan& part : scan.plan.computations) {
+    const rewriting::Origins& origins = scan.plan.rewritten->origins[at(part.computation)];
+    const Computation& now = compiled.computation(part.computation);
+    const ComputationId id = rewriting::computation_named(scan.model, now.name);
+    ASSERT_NE(id, -1) << now.name;
+    for (const Node& node : scan.model.computation(id).nodes) {
+      const NodeId gives = origins.now.at(at(node.id));
+      if (gives == kNoNode || node.shape.is_tuple) continue;
+      const auto &a = ours.at({id, node.id}), &b = theirs.at({part.computation, gives});
+      EXPECT_EQ(a.size(),
+                now.name == compiled.computation(scan.plan.computations[0].computation).name ? 6u : 3u);
+      ASSERT_EQ(a.size(), b.size()) << node.name;
+      for (std::size_t run = 0; run < a.size(); ++run)
+        EXPECT_THAT(b[run], ::testing::Pointwise(::testing::DoubleNear(1e-4), a[run]))
+            << node.name << " is not " << now.node(gives).name << " in run " << run;
+      ++compared;
+    }
+    for (const KernelPlan& kernel : part.plan.kernels) EXPECT_FALSE(kernel.ops.empty()) << kernel.name;
+  }
+  EXPECT_GT(compared, 20);
+  EXPECT_THAT(scan.plan.peer->gone, IsEmpty()) << ::testing::PrintToString(scan.plan.peer->gone);
 }
 
 /// Of a model by another name for everything, which computes the same.

@@ -21,6 +21,7 @@ import dump as peer_dump  # noqa: E402
 import hlo  # noqa: E402
 import xla_calls  # noqa: E402
 import xla_dump  # noqa: E402
+import xla_thunks  # noqa: E402
 
 
 class Case(unittest.TestCase):
@@ -49,21 +50,27 @@ class Dumps(Case):
     def test_what_is_not_understood_is_one_line(self):
         for edits, part in (
                 ({"thunks_txt": lambda t: t.replace("grid:", "blocks:")}, "no thunk as XLA of jaxlib 0.10 writes it"),
-                ({"thunks_txt": lambda t: t.replace("001: kCustomKernel", "001: kWhile")}, "it runs a kWhile"),
+                ({"thunks_txt": lambda t: t.replace("001: kCustomKernel", "001: kWhile")}, "input_reduce_fusion: how often this loop runs is only known"),
+                ({"thunks_txt": lambda t: t.replace("001: kCustomKernel", "001: kConditional")}, "which branch of this conditional runs is only known"),
                 ({"thunks_txt": lambda t: t.replace("kCustomKernel", "kFft", 1).replace(" grid", " # grid", 1)}, "thunks of kind kFft are not known"),
                 ({"thunks_txt": lambda t: t[t.index("\n") + 1:]}, "no thunk carries out input_reduce_fusion (fusion)"),
-                ({"thunk_metadata_txt": lambda t: t.replace("input_reduce_fusion.1", "other")}, "'other', which the module's entry does not have"),
+                ({"thunk_metadata_txt": lambda t: t.replace("input_reduce_fusion.1", "other")}, "'other', which its computation does not have"),
                 ({"buffers_txt": lambda t: t.replace(" value:", " Value:")}, "no buffer assignment"),
                 ({"buffers_txt": lambda t: t.replace("loop_power_fusion @0", "loop_power @0")}, "does not say where its operands and results lie"),
                 ({"kernels0_ptx": lambda t: ""}, "no PTX file has its kernel"),
                 ({"kernels1_ptx": lambda t: t.replace(".param .u64", ".param .u64 x,\n.param .u64", 1)}, "parameters"),
-                ({"after_hlo": lambda t: t.replace("->f32[64,4096]{1,0}", "").replace("ROOT %loop_multiply_fusion = f32[64,4096]{1,0}",
-                                                                                    "ROOT %loop_multiply_fusion = f32[64,4096]{0,1}")}, "only row-major"),
                 ({"after_hlo": lambda t: ""}, "has no ENTRY computation")):
             done = self.again("fig7-a100", **edits)
             self.assertEqual(done.returncode, 1, part)
             self.assertIn(part, done.stderr)
             self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+
+    def test_results_have_the_layout_of_the_module(self):
+        done = self.again("fig7-a100", after_hlo=lambda t: t.replace("ROOT %loop_multiply_fusion = f32[64,4096]{1,0}", "ROOT %loop_multiply_fusion = f32[64,4096]{0,1}"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        document = json.loads((self.folder / "dump.json").read_text())
+        self.assertEqual([place.get("layout") for place in document["results"]], [[0, 1]])
+        self.assertTrue(all("layout" not in place for place in document["parameters"]))
 
     def test_missing_files_are_named(self):
         self.again("fig7-a100")
@@ -73,7 +80,58 @@ class Dumps(Case):
         self.assertIn("thunks.txt: No such file", done.stderr)
 
 
+class Thunks(unittest.TestCase):
+    TEXT = """001: kCopy         [source | next=2] kCopy
+002: kWhile        [prev=001 (1) | sink        ]
+condition:
+    003: kCustomKernel [source | sink] compare grid: [1, 1, 1] threads: [1, 1, 1]  shared_memory: 0 bytes
+  body:
+    004: kConditional [source | sink]
+      branch_0:
+      branch_1:
+        005: kSequential [source | sink]
+            006: kCopy [source | sink] kCopy
+            007: kCopy [source | sink] kCopy
+    008: kWhile      [prev=003 (1) | sink        ]
+condition:
+      body:
+        009: kCopy [source | sink] kCopy
+010: kCopy         [source | next=2] kCopy
+"""
+
+    def test_are_in_what_runs_them(self):
+        def told(thunks):
+            return [(thunk.instruction, {part: told(inner) for part, inner in thunk.parts.items()}) for thunk in thunks]
+        metadata = "".join(f'thunk_metadata {{\n thunk_info {{\n profile_annotation: "i{n}"\n thunk_id: {n}\n }}\n}}\n' for n in range(1, 11))
+        found = xla_thunks.sequence(self.TEXT, metadata, "thunks.txt")
+        self.assertEqual(told(found), [("i1", {}), ("i2", {
+            "condition": [("i3", {})],
+            "body": [("i4", {"branch_0": [], "branch_1": [("i5", {"": [("i6", {}), ("i7", {})]})]}), ("i8", {"condition": [], "body": [("i9", {})]})]}), ("i10", {})])
+        inner = found[1].parts["body"][0].parts["branch_1"]
+        self.assertEqual([thunk.instruction for thunk in xla_thunks.without_sequences(inner)], ["i6", "i7"])
+
+    def test_slices_begin_where_the_trip_says(self):
+        def one(text):
+            return hlo.instruction(text)
+        whole = hlo.Shape("f32", (10, 4, 8), (2, 1, 0))
+        by_name = {"i": one("%i = s32[] parameter(0)"), "z": one("%z = s32[] constant(0)"), "c": one("%c = s32[] constant(7)")}
+        config = ', dynamic_slice_sizes={1,4,8}, backend_config={"dynamic_slice_config":{"loop_index":"1","byte_offset":"1152","byte_stride":"-128"}}'
+        self.assertEqual(xla_dump.offset(one("%d = f32[1,4,8]{2,1,0} dynamic-slice(%x, %i, %z, %z)" + config), by_name, whole, (5, 2)), 1152 - 2 * 128)
+        with self.assertRaisesRegex(peer_dump.NotUnderstood, "its slice is of loop 1 around it; there are 1"):
+            xla_dump.offset(one("%d = f32[1,4,8]{2,1,0} dynamic-slice(%x, %i, %z, %z)" + config), by_name, whole, (5,))
+        plain = one("%d = f32[4,4,8]{2,1,0} dynamic-slice(%x, %c, %z, %z), dynamic_slice_sizes={4,4,8}")
+        self.assertEqual(xla_dump.offset(plain, by_name, whole, ()), 6 * 128)  # where it still fits
+        with self.assertRaisesRegex(peer_dump.NotUnderstood, "only known when it runs"):
+            xla_dump.offset(one("%d = f32[1,4,8]{2,1,0} dynamic-slice(%x, %i, %z, %z)"), by_name, whole, (5,))
+        self.assertEqual(xla_dump.offset(one("%s = f32[2,4,8]{2,1,0} slice(%x), slice={[3:5], [0:4], [0:8]}"), by_name, whole, ()), 3 * 128)
+
+
 class Text(unittest.TestCase):
+    def test_arrays_of_tuples(self):
+        self.assertEqual([(path, shape.dims) for path, shape in hlo.leaves("(f32[2]{0}, (s8[4,5]{1,0}, (), pred[]), /*index=2*/f32[3])")],
+                         [((0,), (2,)), ((1, 0), (4, 5)), ((1, 2), ()), ((2,), (3,))])
+        self.assertEqual([path for path, _ in hlo.leaves("f32[2,3]{1,0:T(8,128)}")], [()])
+
     def test_instructions(self):
         one = hlo.instruction('  ROOT %a.1 = (f32[2,3]{0,1:T(8)}, /*index=1*/s8[4]{0}) custom-call(%b, %c.2), custom_call_target="x(y", metadata={op_name="f/g{h}"}')
         self.assertEqual((one.name, one.op, one.root, one.is_tuple, one.operands, one.op_name), ("a.1", "custom-call", True, True, ["b", "c.2"], "f/g{h}"))
