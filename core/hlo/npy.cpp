@@ -19,12 +19,12 @@ struct Descr {
   bool pair = false;  ///< complex: read as pairs of the type, in a last dimension (core/passes/passes.h)
 };
 /// bfloat16 has no NumPy spelling: it is stored as two raw bytes.
-constexpr std::array kDescrs = {Descr{"b1", DType::kPred}, Descr{"i1", DType::kS8},  Descr{"i2", DType::kS16},
-                                Descr{"i4", DType::kS32},  Descr{"i8", DType::kS64}, Descr{"u1", DType::kU8},
-                                Descr{"u2", DType::kU16},  Descr{"u4", DType::kU32}, Descr{"u8", DType::kU64},
-                                Descr{"V2", DType::kBF16}, Descr{"f2", DType::kF16}, Descr{"f4", DType::kF32},
-                                Descr{"f8", DType::kF64}, Descr{"c8", DType::kF32, true},
-                                Descr{"c16", DType::kF64, true}};
+constexpr std::array kDescrs = {
+    Descr{"b1", DType::kPred}, Descr{"i1", DType::kS8},        Descr{"i2", DType::kS16},
+    Descr{"i4", DType::kS32},  Descr{"i8", DType::kS64},       Descr{"u1", DType::kU8},
+    Descr{"u2", DType::kU16},  Descr{"u4", DType::kU32},       Descr{"u8", DType::kU64},
+    Descr{"V2", DType::kBF16}, Descr{"f2", DType::kF16},       Descr{"f4", DType::kF32},
+    Descr{"f8", DType::kF64},  Descr{"c8", DType::kF32, true}, Descr{"c16", DType::kF64, true}};
 
 /// The header is a Python dict literal: {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }.
 class Header {

@@ -31,7 +31,8 @@ bool only_acts(const Node& node);
 std::vector<std::string> left_out_effects(const Graph& graph);
 /// Complex numbers as pairs of real ones: between ops two arrays; parameters, results, elements of tuples and
 /// what FFT takes and gives one array with a last dimension of 2, the same bytes. Ops that are not written so
-/// (sorting, factors of matrices, reducers other than sums and products) stay complex behind bitcast-converts.
+/// (sorting, factors of matrices, reducers other than sums and products) stay complex behind
+/// bitcast-converts.
 Graph split_complex(const Graph& graph, OpTrace* trace = nullptr);
 bool any_complex(const Graph& graph);
 /// Removes get-tuple-element(tuple(...)) pairs.
@@ -41,8 +42,8 @@ Graph eliminate_dead_code(const Graph& graph, OpTrace* trace = nullptr);
 /// Merges nodes of equal op, operands, attributes and shape (constants by value).
 Graph eliminate_common_subexpressions(const Graph& graph, OpTrace* trace = nullptr);
 
-/// What every planner sees: join_async, inline_calls, expand, split_complex, fold_tuples, common subexpressions, dead code.
-/// Idempotent.
+/// What every planner sees: join_async, inline_calls, expand, split_complex, fold_tuples, common
+/// subexpressions, dead code. Idempotent.
 Graph canonicalize(const Graph& graph, OpTrace* trace = nullptr);
 
 }  // namespace stitchwork

@@ -14,17 +14,18 @@
 namespace stitchwork::xla {
 namespace {
 
-/// Of a launch, us: kKernelLaunchOverhead.
+/// Of a launch, us: XLA's kKernelLaunchOverhead.
 constexpr double kLaunch = 1;
-/// Elements of a reduction's row from which two of them share no kernel (CanFuse).
+/// Elements of a reduction's row from which two of them share no kernel: XLA's CanFuse
+/// of PriorityFusion.
 constexpr std::int64_t kSignificant = 16;
-/// Reductions of a kernel: kMaxUnnestedReductionOutputsPerFusion.
+/// Reductions of a kernel: XLA's kMaxUnnestedReductionOutputsPerFusion.
 constexpr std::int64_t kMaxReductions = 8;
-/// Operands and results of a kernel: MaxOperandsAndOutputsPerFusion.
+/// Operands and results of a kernel: XLA's MaxOperandsAndOutputsPerFusion.
 constexpr std::int64_t kMaxOperands = 96;
-/// Of a kernel's code: kMaxIRSize, kMaxBasicBlockSplitsPerFusion.
+/// Of a kernel's code: XLA's kMaxIRSize, kMaxBasicBlockSplitsPerFusion.
 constexpr double kMaxEmittedOps = 10000, kMaxSplits = 10;
-/// Elements of a row that Triton holds in a tile: its limit of a tensor.
+/// Elements of a row that Triton holds in a tile: its limit of a tensor, which is XLA's limit of a tile.
 constexpr std::int64_t kMaxTile = std::int64_t{1} << 20;
 constexpr double kNever = -std::numeric_limits<double>::infinity();
 

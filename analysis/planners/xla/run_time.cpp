@@ -13,10 +13,10 @@
 namespace stitchwork::xla {
 namespace {
 
-/// Of computing, the share that memory accesses do not hide, and the other way round: XLA's
-/// kMemoryComputeParallelism.
+/// Of the shorter of computing and memory accesses, what the longer hides: XLA's kMemoryComputeParallelism.
 constexpr double kOverlap = 0.95;
-/// How much faster than DRAM XLA takes the caches to be: kL2CacheSpeedup, kL1CacheSpeedup.
+/// How much faster than DRAM the caches are taken to be: XLA's kL2CacheSpeedup and
+/// kL1CacheSpeedup.
 constexpr double kL2Speedup = 2.5, kL1Speedup = 8;
 /// Bytes that a block can ask for in a clock, and those of a DRAM transaction: of XLA's device descriptions.
 constexpr double kBytesPerClock = 32, kTransactionBytes = 64;
@@ -31,6 +31,7 @@ struct OpCost {
 };
 
 /// XLA's own profile of an H100 (hlo_op_profiles_data.h, sm_90); other cards have nearly the same.
+/// erf is taken as exp, logistic as exp and a division, which XLA makes of them.
 constexpr OpCost kOpCosts[] = {
     {Op::kAdd, 7, 7, 15},       {Op::kSubtract, 7, 7, 15},    {Op::kMultiply, 3, 7, 15},
     {Op::kDivide, 19, 43, 526}, {Op::kPower, 510, 526, 2205}, {Op::kAtan2, 431, 451, 930},
@@ -40,9 +41,9 @@ constexpr OpCost kOpCosts[] = {
     {Op::kCbrt, 178, 201, 586}, {Op::kErf, 79, 102, 376},     {Op::kLogistic, 98, 145, 902},
 };
 /// Of every other element-wise op, of a concatenated element, and of one where a warp reads two operands:
-/// kDefaultFlopsPerElement, HandleConcatenate.
+/// XLA's kDefaultFlopsPerElement and HandleConcatenate.
 constexpr double kOtherOp = 3, kConcatenated = 6, kDivergent = 400;
-/// Of dividing integers, between the profile's 122 (u32) and 356 (s8).
+/// Of dividing integers: XLA's profile of s32; it has 122 for u32 and 356 for s8.
 constexpr double kIntegerDivide = 297;
 
 double elements(const Node& node) {

@@ -7,7 +7,7 @@
 namespace stitchwork {
 namespace {
 
-/// Triton, to which XLA gives normalisations, has no code for older cards.
+/// Of compute capability 8 on Triton, to which XLA gives normalisations, has code.
 constexpr int kFirstOfTriton = 8;
 
 const char* emitter(xla::InstructionKind kind) {
