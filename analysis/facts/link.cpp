@@ -111,12 +111,28 @@ class Linker {
                                [&](NodeId operand) { return read.contains(found_[at(operand)]); });
   }
 
+  /// The same op of the same values but of another constant: 7 - i is not 8 - i, though made of it.
+  bool has_another_constant(const Node& node, NodeId op) const {
+    const Node& one = model_.node(op);
+    if (one.op != node.op || one.operands.size() != node.operands.size()) return false;
+    bool differs = false;
+    for (std::size_t i = 0; i < one.operands.size(); ++i) {
+      const NodeId before = one.operands[i], now = node.operands[i];
+      if (model_numbers_[at(before)] == found_[at(now)]) continue;
+      if (!is_immediate(model_, before) || !is_immediate(optimised_, now)) return false;
+      differs = true;
+    }
+    return differs;
+  }
+
   /// The one op of the model that has the op_name and could give the value.
   std::optional<NodeId> named_candidate(const Node& node) const {
     if (is_source(node)) return std::nullopt;
     std::vector<NodeId> all = candidates(node);
     // What another op gives for sure is not looked for.
-    std::erase_if(all, [&](NodeId id) { return seen_.contains(model_numbers_[at(id)]); });
+    std::erase_if(all, [&](NodeId id) {
+      return seen_.contains(model_numbers_[at(id)]) || has_another_constant(node, id);
+    });
     const auto only = [&](auto keep) -> std::optional<NodeId> {
       std::optional<NodeId> one;
       for (const NodeId id : all) {

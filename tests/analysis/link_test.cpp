@@ -111,6 +111,20 @@ TEST(Link, WhereSeveralWouldDoNothingIsGuessed) {
   EXPECT_EQ(pair.now("a"), "a");  // the result
 }
 
+TEST(Link, AnotherConstantIsAnotherValue) {
+  const Pair pair(
+      "ENTRY e { i = s32[] parameter(0)  eight = s32[] constant(8)  one = s32[] constant(1)\n"
+      "  a = s32[] subtract(eight, i), metadata={op_name=\"jit(f)/sub\"}\n"
+      "  b = s32[] subtract(a, one), metadata={op_name=\"jit(f)/sub\"}\n"
+      "  c = s32[] negate(b)  ROOT d = s32[] multiply(c, c) }",
+      "ENTRY e { p = s32[] parameter(0)  seven = s32[] constant(7)\n"
+      "  s = s32[] subtract(seven, p), metadata={op_name=\"jit(f)/sub\"}\n"
+      "  n = s32[] negate(s)  ROOT m = s32[] multiply(n, n) }");
+  EXPECT_EQ(pair.now("a"), "");
+  EXPECT_NE(pair.now("b"), "p");
+  EXPECT_EQ(pair.now("d"), "m");
+}
+
 TEST(Link, WhatACompilerPutsBetweenStandsForWhatWasThere) {
   // Three products by one input became one; a following addition was taken into it.
   const Pair pair(
