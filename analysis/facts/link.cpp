@@ -130,9 +130,7 @@ class Linker {
     if (is_source(node)) return std::nullopt;
     std::vector<NodeId> all = candidates(node);
     // What another op gives for sure is not looked for.
-    std::erase_if(all, [&](NodeId id) {
-      return seen_.contains(model_numbers_[at(id)]) || has_another_constant(node, id);
-    });
+    std::erase_if(all, [&](NodeId id) { return seen_.contains(model_numbers_[at(id)]); });
     const auto only = [&](auto keep) -> std::optional<NodeId> {
       std::optional<NodeId> one;
       for (const NodeId id : all) {
@@ -145,7 +143,7 @@ class Linker {
     if (const NodeId copied = stem(node.name);
         std::ranges::find(all, copied) != all.end() && model_.node(copied).op == node.op)
       return copied;
-    const auto alike = [&](NodeId id) { return reads_alike(node, id); };
+    const auto alike = [&](NodeId id) { return reads_alike(node, id) && !has_another_constant(node, id); };
     const auto same = [&](NodeId id) { return model_.node(id).op == node.op; };
     if (const auto one = only([&](NodeId id) { return same(id) && alike(id); })) return one;
     if (const auto one = only(alike)) return one;
