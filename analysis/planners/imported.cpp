@@ -92,10 +92,11 @@ class Importer {
     if (found.size() != 1 || !valid(found.front(), given)) return false;
     keep(std::move(found.front()), given);
     // A broadcast that the fusion ends with is written out by a kernel of its own.
+    const std::vector<NodeId> within = needed(ops, given);
     for (const NodeId root : roots)
       if (!contains_sorted(given, root)) {
         std::vector<NodeId> behind = needed(ops, {root});
-        std::erase_if(behind, [&](NodeId op) { return contains_sorted(needed(ops, given), op); });
+        std::erase_if(behind, [&](NodeId op) { return contains_sorted(within, op); });
         add_kernels(behind, {root}, node(root).name);
       }
     return true;

@@ -32,10 +32,8 @@ class Normalizations {
 
   bool is_splat(NodeId id) const {
     const Node& n = node(id);
-    if (is_scalar_constant(n)) return true;
-    if (n.op != Op::kBroadcast) return false;
-    const Node& of = node(n.operands[0]);
-    return is_scalar_constant(of) || of.op == Op::kParameter;
+    return is_splat_constant(computation_, n) ||
+           (n.op == Op::kBroadcast && node(n.operands[0]).op == Op::kParameter);
   }
 
   /// Another name of the same elements in the same order: XLA makes bitcasts of these.

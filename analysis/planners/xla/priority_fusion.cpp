@@ -115,15 +115,20 @@ class PriorityFusion {
     // What the result reads is stored, so nothing is gained.
     if (users.empty() || users.back() == graph_.result()) return kNever;
     const NodeId root = graph_[producer].roots.back();
-    for (const int user : users)
-      if (const Ruling ruling = may_fuse(producer, user); !ruling) {
+    double apart = kLaunch + times_.of(producer).us, together = 0;
+    for (const int user : users) {
+      RunTime fused;
+      Ruling ruling = may_hold(producer, user);
+      if (ruling) {
+        fused = times_.fused(producer, user);
+        ruling = fits_code(fused);
+      }
+      if (!ruling) {
         recorder_.record("priority-fusion", root, graph_[user].roots.back(), ruling, "");
         return kNever;
       }
-    double apart = kLaunch + times_.of(producer).us, together = 0;
-    for (const int user : users) {
       apart += times_.of(user).us;
-      together += times_.fused(producer, user).us;
+      together += fused.us;
     }
     if (apart < together)
       recorder_.record("priority-fusion", root, graph_[users.front()].roots.back(),
@@ -143,7 +148,20 @@ class PriorityFusion {
     });
   }
 
-  Ruling may_fuse(int producer, int consumer) {
+  Ruling may_fuse(int producer, int consumer) const {
+    const Ruling ruling = may_hold(producer, consumer);
+    return ruling ? fits_code(times_.fused(producer, consumer)) : ruling;
+  }
+
+  static Ruling fits_code(const RunTime& fused) {
+    if (fused.splits > kMaxSplits || fused.emitted_ops * std::exp2(fused.splits) > kMaxEmittedOps)
+      return {"xla-today.code-duplication", "the kernel's code would be {} ops",
+              static_cast<std::int64_t>(fused.emitted_ops)};
+    return kAllowed;
+  }
+
+  /// As far as the kernel's code is not asked about, which is estimated with its time.
+  Ruling may_hold(int producer, int consumer) const {
     if (!is_fusible(producer) || !is_fusible(consumer) || is_bitcast(consumer))
       return {"xla.not-loop-fusible", "it cannot be emitted inside a kernel"};
     if (graph_[producer].roots.size() > 1) return {"xla-today.several-outputs", "it gives several values"};
@@ -165,19 +183,15 @@ class PriorityFusion {
       const Node& node = computation_.node(op);
       if (node.shape.is_tuple ||
           node.shape.elements_count() != computation_.node(graph_[producer].roots[0]).shape.elements_count())
-        return is_splat(node);
-      const auto real = std::ranges::count_if(
-          node.operands, [&](NodeId operand) { return !is_splat(computation_.node(operand)); });
+        return is_splat_constant(computation_, node);
+      const auto real = std::ranges::count_if(node.operands, [&](NodeId operand) {
+        return !is_splat_constant(computation_, computation_.node(operand));
+      });
       return (is_elementwise(node.op) || plan_role(node) == PlanRole::kAlias) && real <= 1;
     });
   }
 
-  bool is_splat(const Node& node) const {
-    return is_scalar_constant(node) ||
-           (node.op == Op::kBroadcast && is_scalar_constant(computation_.node(node.operands[0])));
-  }
-
-  Ruling fits(int producer, int consumer) {
+  Ruling fits(int producer, int consumer) const {
     if (!graph_.regions_allow(producer, consumer, false)) return {"xla.region", "they are planned apart"};
     if (graph_.keeps_apart(producer, consumer))
       return {"override.forbid_merge", "an override keeps ops of theirs apart"};
@@ -193,10 +207,6 @@ class PriorityFusion {
     if (parameters > kMaxOperands && values.size() > graph_[consumer].reads.size())
       return {"xla.too-many-parameters", "the kernel would have {} parameters, {} allowed", parameters,
               kMaxOperands};
-    const RunTime fused = times_.fused(producer, consumer);
-    if (fused.splits > kMaxSplits || fused.emitted_ops * std::exp2(fused.splits) > kMaxEmittedOps)
-      return {"xla-today.code-duplication", "the kernel's code would be {} ops",
-              static_cast<std::int64_t>(fused.emitted_ops)};
     return kAllowed;
   }
 

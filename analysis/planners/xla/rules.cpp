@@ -37,6 +37,11 @@ bool is_scalar_constant(const Node& node) {
   return node.op == Op::kConstant && !node.shape.is_tuple && node.shape.elements_count() == 1;
 }
 
+bool is_splat_constant(const Computation& computation, const Node& node) {
+  return is_scalar_constant(node) ||
+         (node.op == Op::kBroadcast && is_scalar_constant(computation.node(node.operands[0])));
+}
+
 bool is_expensive(const Computation& computation, const Node& node) {
   switch (node.op) {
     case Op::kExp:

@@ -41,5 +41,7 @@ bool reads_more_than_writes(const Computation& computation, const Node& node);
 std::int64_t tile_shared_bytes(const Computation& computation, const Node& node);
 
 bool is_scalar_constant(const Node& node);
+/// One constant for all elements.
+bool is_splat_constant(const Computation& computation, const Node& node);
 
 }  // namespace stitchwork::xla
