@@ -184,6 +184,24 @@ TEST(XlaRules, TiledReductionsFollowContiguity) {
   EXPECT_EQ(tile("64,31", "64", "1"), "no");         // shorter than a warp
 }
 
+TEST(Xla, BlocksOfSixteenElementsAThreadAddUpAScalar) {
+  const auto launch = [](const char* planner, const char* extents, const char* reducer) {
+    const Graph graph = graph_of(
+        std::string("p = f32[") + extents + "] parameter(0)\n z = f32[] constant(0)\n e = f32[" + extents +
+        "] exponential(p)\n ROOT r = f32[] reduce(e, z), dimensions={0,1}, to_apply=" + reducer);
+    const FusionPlan plan = make_plan(graph, device("v100"), planner);
+    const KernelLaunch& of = plan.kernels.at(0).launch;
+    return fmt::format("{} x {}, {} memsets", of.grid, of.block, plan.counts.memsets);
+  };
+  for (const char* planner : {"xla", "xla-today"}) {
+    EXPECT_EQ(launch(planner, "4096,768", "sum"), "192 x 1024, 1 memsets");
+    EXPECT_EQ(launch(planner, "300,1001", "sum"), "19 x 1024, 1 memsets");  // the last has fewer elements
+    EXPECT_EQ(launch(planner, "128,128", "sum"), "1 x 1024, 0 memsets");
+    EXPECT_EQ(launch(planner, "30,30", "sum"), "1 x 64, 0 memsets");
+    EXPECT_EQ(launch(planner, "4096,768", "max"), "1 x 1024, 0 memsets");  // there is no such atomic
+  }
+}
+
 TEST(XlaRules, ExpensiveDiffersFromHeavy) {
   const Graph graph = graph_of(
       "p = f32[8] parameter(0)\n i = s32[8] parameter(1)\n c = s32[] constant(3)\n k = s32[8] broadcast(c), "
