@@ -70,13 +70,16 @@ inline PlannerSetting mixed_setting(std::mt19937& random) {
 }
 
 /// What the graph of a seed is tried with: `count` settings in turn (STITCHWORK_FUZZ_SETTINGS: so many
-/// instead), so that every setting meets graphs of every kind, and a mixed one.
+/// instead), so that every setting meets graphs of every kind, and a mixed one. Each round of all settings
+/// begins one further: kinds of graphs that come in turn, too, would else meet the same settings for ever.
 inline std::vector<PlannerSetting> settings_of(std::uint32_t seed, std::size_t count) {
   static const std::vector<PlannerSetting> all = planner_settings();
   count = fuzz_setting("STITCHWORK_FUZZ_SETTINGS", static_cast<std::uint32_t>(count));
   std::vector<PlannerSetting> chosen;
-  for (std::size_t k = 0; k < std::min(count, all.size()); ++k)
-    chosen.push_back(all[(seed * count + k) % all.size()]);
+  for (std::size_t k = 0; k < std::min(count, all.size()); ++k) {
+    const std::size_t turn = seed * count + k;
+    chosen.push_back(all[(turn + turn / all.size()) % all.size()]);
+  }
   std::mt19937 random(seed);
   chosen.push_back(mixed_setting(random));
   return chosen;
