@@ -85,6 +85,8 @@ class Closeness {
 
  private:
   int about(std::string_view step, NodeId subject, NodeId object) const {
+    if (step == "recompute")  // what it is computed again from, and the first that reads it
+      return subject == at_.value && object != kNoNode && contains_sorted(to_.ops, object) ? 6 : 0;
     if (step == "patterns")  // from its last op to its first
       return object != kNoNode && contains_sorted(to_.ops, subject) && contains_sorted(from_.ops, object) ? 3
                                                                                                           : 0;
@@ -282,10 +284,10 @@ NodeId op_of(const FusionPlan& plan, const PlanStep& step) {
 }
 
 bool decides_kernels(std::string_view step) {
-  constexpr std::array<std::string_view, 13> kSteps = {
+  constexpr std::array<std::string_view, 14> kSteps = {
       "priority-fusion",     "xla-today", "scope",     "instruction-fusion", "fusion-merger",
       "multi-output-fusion", "partition", "functions", "imported",           "subgraph",
-      "elementwise",         "patterns",  "program"};
+      "elementwise",         "patterns",  "program",   "recompute"};
   return std::find(kSteps.begin(), kSteps.end(), step) != kSteps.end();
 }
 

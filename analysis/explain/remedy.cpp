@@ -196,6 +196,7 @@ constexpr Remedy kRemedies[] = {
     {"auto.cut", kFaster},
     {"auto.apart", kFaster},
     {"auto.inlined", kFaster},
+    {"auto.recompute", "nothing: the kernel would read more without it; recompute=off shows how much"},
     {"auto.xla", kFaster},
     {"override.forbid_merge", "the override that forbids it would have to go"},
     {"override.launch", "the overrides would have to ask for one launch"},

@@ -11,6 +11,7 @@
 #include "analysis/plan/inlined_kernel.h"
 #include "analysis/plan/plain_mapping.h"
 #include "core/base/format.h"
+#include "core/base/sorted.h"
 #include "core/hlo/hlo_text.h"
 #include "occupancy_model/errors.h"
 
@@ -21,8 +22,18 @@ bool contains(const std::vector<NodeId>& ascending, NodeId id) {
   return std::binary_search(ascending.begin(), ascending.end(), id);
 }
 
+/// What of a part is read outside it: what the whole kernel stores, and what its other parts read. Others may
+/// compute the same within.
+void keep_outputs(const Stitched& s, Candidate& part) {
+  std::vector<NodeId> read;
+  for (const auto& [producer, reader] : astitch::edges_across(*s.nodes, s.op.members, part.members))
+    insert_sorted(read, producer);
+  std::erase_if(part.outputs, [&](NodeId op) { return !contains(s.op.outputs, op) && !contains(read, op); });
+}
+
 void add_kernels(const Stitched& s, const std::vector<NodeId>& members, const Recipe& recipe, Form& form) {
-  for (const Candidate& part : astitch::connected_parts(*s.nodes, members)) {
+  for (Candidate& part : astitch::connected_parts(*s.nodes, members)) {
+    keep_outputs(s, part);
     astitch::Options options = *s.options;
     options.record_decisions = false;
     if (recipe.block > 0) options.constraints.block.emplace(part.members.front(), recipe.block);

@@ -36,6 +36,7 @@ const Place kPlaces[] = {
     {"astitch.kernel-limits", {kKernels}},
     {"astitch.isolated", {kKernels}},
     {"auto.cut", {kKernels}},
+    {"auto.recompute", {kKernels}},
     {"auto.xla", {kKernels}},
     {"fs18.footprint", {}},
     {"fs18.too-large-to-pack", {}},

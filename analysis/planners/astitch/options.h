@@ -23,6 +23,7 @@ struct Options {
   bool bulk_copies = true;           ///< async_copies=cp_async: not by bulk copies
   bool one_pass = true;              ///< off: every reduction of a row passes over it (one_pass.h)
   bool clusters = true;              ///< off: no row is shared by the blocks of a cluster (clusters.h)
+  bool recompute = true;             ///< off: every kernel reads what others have (planners/auto/recompute.h)
   bool tuned = false;                ///< mapping=tuned
   bool record_decisions = false;
   const PlanJudge* judge = &modelled_judge();  ///< of forms; never null

@@ -10,8 +10,11 @@
 #include "analysis/judge/cost.h"
 #include "analysis/plan/assemble.h"
 #include "analysis/plan/inlined_kernel.h"
+#include "analysis/planners/auto/recompute.h"
 #include "analysis/planners/xla/fusion_graph.h"
 #include "core/base/format.h"
+#include "core/base/sorted.h"
+#include "occupancy_model/errors.h"
 
 namespace stitchwork {
 namespace {
@@ -21,11 +24,10 @@ using automatic::Stitched;
 
 /// The region of each node for XLA's fusions: the stitched kernel that computes it. Index maps that several
 /// kernels repeat belong to none.
-std::vector<int> find_regions(const astitch::Nodes& nodes, const std::vector<Stitched>& stitched) {
+std::vector<int> find_regions(const astitch::Nodes& nodes, const std::vector<const Candidate*>& stitched) {
   std::vector<int> regions(nodes.facts.size(), xla::kAnyRegion);
   for (std::size_t k = 0; k < stitched.size(); ++k)
-    for (const NodeId id : stitched[k].op.members)
-      regions[static_cast<std::size_t>(id)] = static_cast<int>(k);
+    for (const NodeId id : stitched[k]->members) regions[static_cast<std::size_t>(id)] = static_cast<int>(k);
   for (NodeId id = static_cast<NodeId>(regions.size()) - 1; id >= 0; --id) {
     int& region = regions[static_cast<std::size_t>(id)];
     if (region != xla::kAnyRegion || !nodes[id].transparent || nodes[id].users.empty()) continue;
@@ -88,44 +90,138 @@ void add_missing(const Graph& graph, std::vector<KernelPlan> loose, std::vector<
   }
 }
 
+/// AStitch's kernels, and those that read less of each other and compute it again instead.
+struct Base {
+  struct Kernel {
+    KernelPlan plan;
+    Candidate op;
+    std::vector<KernelPlan> xla;  ///< XLA's fusions of its ops; none of those that compute something again
+    bool as_stitched = true;      ///< by AStitch's scope
+  };
+  std::vector<Kernel> kernels;
+  std::vector<KernelPlan> gone;     ///< AStitch's, where others took their place
+  std::set<NodeId> computed_again;  ///< by several kernels
+
+  Base(const astitch::Nodes& nodes, std::vector<KernelPlan> plans) {
+    for (KernelPlan& plan : plans) {
+      Candidate op = astitch::stitch_op(nodes, astitch::members_of(nodes, plan));
+      kernels.push_back({std::move(plan), std::move(op), {}, true});
+    }
+  }
+
+  /// `loose`: XLA's kernels of index maps that several of AStitch's repeat.
+  void find_xla(const astitch::Nodes& nodes, const Constraints& constraints, std::vector<KernelPlan>& loose) {
+    xla::Recorder silent(false, *nodes.computation);
+    std::vector<const Candidate*> ops;
+    for (const Kernel& kernel : kernels) ops.push_back(&kernel.op);
+    for (const xla::Instruction& instruction :
+         xla::fused_kernels(*nodes.graph, constraints, silent, find_regions(nodes, ops))) {
+      KernelPlan kernel = xla::lower_instruction(*nodes.graph, instruction);
+      kernel.outputs = materialised(kernel);
+      (instruction.region == xla::kAnyRegion ? loose
+                                             : kernels[static_cast<std::size_t>(instruction.region)].xla)
+          .push_back(std::move(kernel));
+    }
+  }
+
+  /// `plans`: of the kernels that still have outputs.
+  void take(const automatic::Recomputation& part, std::vector<KernelPlan> plans) {
+    auto next = plans.begin();
+    for (std::size_t i = 0; i < part.kernels.size(); ++i) {
+      Kernel& kernel = kernels[static_cast<std::size_t>(part.kernels[i])];
+      for (const NodeId op : part.after[i].members)
+        if (!contains_sorted(kernel.op.members, op)) computed_again.insert(op);
+      gone.push_back(std::move(kernel.plan));
+      kernel = {{}, part.after[i], {}, false};
+      if (!kernel.op.outputs.empty()) kernel.plan = std::move(*next++);
+    }
+  }
+
+  void mark_computed_again(std::vector<KernelPlan>& plans) const {
+    for (KernelPlan& plan : plans)
+      for (auto& [op, scheme] : plan.schemes)
+        if (scheme == Scheme::kLocal && computed_again.contains(op) &&
+            !contains_sorted(materialised(plan), op))
+          scheme = Scheme::kRecomputed;
+  }
+};
+
+/// Kernels as they are after a recomputation; none where one does not become one kernel.
+std::vector<KernelPlan> planned(const astitch::Nodes& nodes, const automatic::Recomputation& part,
+                                const Device& device, const astitch::Options& knobs) {
+  astitch::Options silent = knobs;
+  silent.record_decisions = false;
+  std::vector<KernelPlan> result;
+  for (const Candidate& after : part.after) {
+    if (after.outputs.empty()) continue;
+    BestKernel best = best_kernel(nodes, after, device, silent);
+    if (best.kernels.size() != 1) return {};
+    best.kernels.front().outputs = after.outputs;
+    result.push_back(std::move(best.kernels.front()));
+  }
+  return result;
+}
+
+/// Takes every recomputation that the judge says is faster by more than it can be wrong.
+void recompute(const astitch::Nodes& nodes, const Device& device, const astitch::Options& knobs, Base& base,
+               astitch::Recorder& recorder) {
+  const std::string kStep = "recompute";
+  std::vector<Candidate> ops;
+  for (const Base::Kernel& kernel : base.kernels) ops.push_back(kernel.op);
+  for (const automatic::Recomputation& part : automatic::recomputations(nodes, ops, knobs.constraints)) {
+    std::vector<KernelPlan> before;
+    for (const int k : part.kernels) before.push_back(base.kernels[static_cast<std::size_t>(k)].plan);
+    std::vector<KernelPlan> after = planned(nodes, part, device, knobs);
+    if (after.empty()) continue;
+    const double was = knobs.judge->worth(*nodes.graph, device, before).us;
+    const double is = knobs.judge->worth(*nodes.graph, device, after).us;
+    const bool taken = is < (1 - kOtherForm) * was;
+    const auto why = [&] {
+      return fmt::format("computed again where they are read, {} take {:.2f} us in {} for {:.2f} us in {}",
+                         counted(std::ssize(part.again), "value"), is, counted(std::ssize(after), "launch"),
+                         was, counted(std::ssize(before), "launch"));
+    };
+    for (const NodeId value : part.again)
+      recorder.add(kStep, nodes.name(value), "", [&] {
+        return taken ? Verdict::yes("auto.recompute", why()) : Verdict::no("auto.recompute", why());
+      });
+    if (!taken) continue;
+    for (const automatic::NewRead& read : part.new_reads)
+      recorder.add(kStep, nodes.name(read.value), nodes.name(read.reader), [&] {
+        return Verdict::no("auto.recompute", "read for what is computed again: " + why());
+      });
+    base.take(part, std::move(after));
+  }
+  std::erase_if(base.kernels, [](const Base::Kernel& kernel) { return kernel.op.outputs.empty(); });
+}
+
 }  // namespace
 
 FusionPlan plan_auto(const Graph& graph, const Device& device, const PlanOptions& options) {
-  FusionPlan base = plan_astitch(graph, device, options);
+  FusionPlan plan = plan_astitch(graph, device, options);
   astitch::Options knobs = astitch::read_options(options);
   knobs.constraints = constraints(graph, device, options.edits);
   const astitch::Nodes nodes = astitch::node_facts(graph);
   astitch::Recorder recorder(options.record_decisions);
 
-  std::vector<Stitched> stitched;
-  for (const KernelPlan& kernel : base.kernels) {
-    stitched.push_back({&nodes, &device, &knobs, &kernel, nullptr,
-                        astitch::stitch_op(nodes, astitch::members_of(nodes, kernel))});
-  }
-
-  // XLA's fusions of the ops of each kernel.
-  xla::Recorder silent(false, graph.entry_computation());
-  std::vector<std::vector<KernelPlan>> fused(stitched.size());
+  Base base(nodes, std::move(plan.kernels));
   std::vector<KernelPlan> loose;
-  for (const xla::Instruction& instruction :
-       xla::fused_kernels(graph, knobs.constraints, silent, find_regions(nodes, stitched))) {
-    KernelPlan kernel = xla::lower_instruction(graph, instruction);
-    kernel.outputs = materialised(kernel);
-    (instruction.region == xla::kAnyRegion ? loose : fused[static_cast<std::size_t>(instruction.region)])
-        .push_back(std::move(kernel));
-  }
+  base.find_xla(nodes, knobs.constraints, loose);
+  if (knobs.recompute) recompute(nodes, device, knobs, base, recorder);
+  for (const KernelPlan& kernel : base.gone) forget_forms(nodes, kernel, plan.decisions);
 
   std::unordered_map<std::string, Recipe> known;
   std::vector<KernelPlan> kernels, from_xla;
-  for (std::size_t k = 0; k < stitched.size(); ++k) {
-    stitched[k].xla = &fused[k];
+  for (const Base::Kernel& one : base.kernels) {
+    const Stitched stitched{&nodes, &device, &knobs, &one.plan, &one.xla, one.op};
     // Overrides tell kernels apart that are alike.
-    const std::string key =
-        options.edits.empty() ? automatic::signature(stitched[k]) : nodes.name(stitched[k].op.members.back());
+    const std::string key = options.edits.empty()
+                                ? automatic::signature(stitched) + (one.as_stitched ? "" : " again")
+                                : nodes.name(one.op.members.back());
     auto at = known.find(key);
-    if (at == known.end()) at = known.emplace(key, automatic::choose_recipe(stitched[k], recorder)).first;
-    if (at->second != Recipe{}) forget_forms(nodes, base.kernels[k], base.decisions);
-    automatic::Form form = automatic::make_form(stitched[k], at->second);
+    if (at == known.end()) at = known.emplace(key, automatic::choose_recipe(stitched, recorder)).first;
+    if (at->second != Recipe{}) forget_forms(nodes, one.plan, plan.decisions);
+    automatic::Form form = automatic::make_form(stitched, at->second);
     record_cuts(graph, form.kernels,
                 Verdict::no(form.rule, fmt::format("{}: {:.2f} us in {}, the least of the forms", form.name,
                                                    form.us, counted(std::ssize(form.kernels), "launch"))),
@@ -141,13 +237,14 @@ FusionPlan plan_auto(const Graph& graph, const Device& device, const PlanOptions
     record_cuts(graph, kernels,
                 Verdict::no("auto.xla", "XLA's fusions compute it once for several of the kernels"),
                 recorder);
+  base.mark_computed_again(kernels);
 
-  FusionPlan plan = assemble(graph, device, "auto", std::move(kernels));
-  plan.options = base.options;
-  plan.decisions = std::move(base.decisions);
-  std::vector<Decision> chosen = recorder.take();
-  plan.decisions.insert(plan.decisions.end(), chosen.begin(), chosen.end());
-  return plan;
+  FusionPlan chosen = assemble(graph, device, "auto", std::move(kernels));
+  chosen.options = std::move(plan.options);
+  chosen.decisions = std::move(plan.decisions);
+  std::vector<Decision> more = recorder.take();
+  chosen.decisions.insert(chosen.decisions.end(), more.begin(), more.end());
+  return chosen;
 }
 
 }  // namespace stitchwork
