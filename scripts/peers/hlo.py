@@ -135,6 +135,11 @@ def computations(text):
     return found
 
 
+def with_negative_zeros(text):
+    """Text in which XLA's reader finds every zero's sign: it takes "-0", which its own printer writes, for the integer."""
+    return re.sub(r"(?<=[\s{(])-0(?=[\s,})])", "-0.0", text)
+
+
 def values(text):
     """Of a constant's brackets: numbers in row-major order; None where the text leaves some out."""
     if "..." in text:

@@ -151,6 +151,10 @@ class Text(unittest.TestCase):
     def test_constants(self):
         self.assertEqual(hlo.values("{ { 1, -2.5e-3 }, /*i1=1*/{ inf, true } }"), [1, -2.5e-3, float("inf"), 1])
         self.assertIsNone(hlo.values("{...}"))
+
+    def test_zeros_keep_their_sign(self):
+        self.assertEqual(hlo.with_negative_zeros("c-0 = f32[2,2] constant({ { -0, 0 }, { -0.5, -0 } }), padding=-0_1, x = constant(-0)"),
+                         "c-0 = f32[2,2] constant({ { -0.0, 0 }, { -0.5, -0.0 } }), padding=-0_1, x = constant(-0.0)")
         shape = hlo.Shape("s32", (2, 3), (0, 1))
         self.assertEqual(xla_dump.in_memory_order([1, 2, 3, 4, 5, 6], shape), [1, 4, 2, 5, 3, 6])
         self.assertEqual(xla_dump.packed("bf16", [1.0, -2.0], "c"), b"\x80\x3f\x00\xc0")
