@@ -22,18 +22,20 @@ bool contains(const std::vector<NodeId>& ascending, NodeId id) {
   return std::binary_search(ascending.begin(), ascending.end(), id);
 }
 
-/// What of a part is read outside it: what the whole kernel stores, and what its other parts read. Others may
-/// compute the same within.
-void keep_outputs(const Stitched& s, Candidate& part) {
-  std::vector<NodeId> read;
-  for (const auto& [producer, reader] : astitch::edges_across(*s.nodes, s.op.members, part.members))
-    insert_sorted(read, producer);
-  std::erase_if(part.outputs, [&](NodeId op) { return !contains(s.op.outputs, op) && !contains(read, op); });
+/// What of a part is read outside it: what the whole kernel stores, and what its other parts read. (By the
+/// graph alone, others might read what they compute again, and nobody what they compute that from.)
+std::vector<NodeId> outputs_of(const Stitched& s, const std::vector<NodeId>& part) {
+  std::vector<NodeId> outputs;
+  for (const NodeId op : part)
+    if (contains(s.op.outputs, op)) outputs.push_back(op);
+  for (const auto& [producer, reader] : astitch::edges_across(*s.nodes, s.op.members, part))
+    insert_sorted(outputs, producer);
+  return outputs;
 }
 
 void add_kernels(const Stitched& s, const std::vector<NodeId>& members, const Recipe& recipe, Form& form) {
   for (Candidate& part : astitch::connected_parts(*s.nodes, members)) {
-    keep_outputs(s, part);
+    part.outputs = outputs_of(s, part.members);
     astitch::Options options = *s.options;
     options.record_decisions = false;
     if (recipe.block > 0) options.constraints.block.emplace(part.members.front(), recipe.block);
