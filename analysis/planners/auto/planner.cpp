@@ -177,7 +177,7 @@ void recompute(const astitch::Nodes& nodes, const Device& device, const astitch:
     const double is = knobs.judge->worth(*nodes.graph, device, after).us;
     const bool taken = is < (1 - kOtherForm) * was;
     const auto why = [&] {
-      return fmt::format("computed again where they are read, {} take {:.2f} us in {} for {:.2f} us in {}",
+      return fmt::format("with {} computed again where read: {:.2f} us in {}, without {:.2f} us in {}",
                          counted(std::ssize(part.again), "value"), is, counted(std::ssize(after), "launch"),
                          was, counted(std::ssize(before), "launch"));
     };
@@ -188,7 +188,7 @@ void recompute(const astitch::Nodes& nodes, const Device& device, const astitch:
     if (!taken) continue;
     for (const automatic::NewRead& read : part.new_reads)
       recorder.add(kStep, nodes.name(read.value), nodes.name(read.reader), [&] {
-        return Verdict::no("auto.recompute", "read for what is computed again: " + why());
+        return Verdict::no("auto.recompute", "read for what is computed again; " + why());
       });
     base.take(part, std::move(after));
   }
