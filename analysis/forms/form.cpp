@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "analysis/forms/across.h"
+#include "analysis/forms/cut.h"
 #include "analysis/forms/mapping_tuned.h"
 #include "analysis/forms/one_pass.h"
 #include "analysis/forms/residence.h"
@@ -113,73 +114,6 @@ KernelPlan alone(const Stitched& stitched, const OpGroup& group, int block) {
     if (const auto had = from.in_phase.find(id); had != from.in_phase.end()) kernel.in_phase.insert(*had);
   }
   return kernel;
-}
-
-/// The members a first kernel computes when one is too large: a prefix of a topological order, so that the
-/// rest never feeds it.
-std::vector<NodeId> first_part(const Stitched& stitched, const Options& options) {
-  const auto& levels = stitched.finalization.levels;
-  if (stitched.finalization.grid_barriers < options.max_phases) {
-    // Too many groups: half of the candidates each.
-    auto middle = stitched.candidates.kinds.begin();
-    std::advance(middle, static_cast<std::ptrdiff_t>(stitched.candidates.kinds.size() / 2));
-    std::vector<NodeId> part;
-    for (const NodeId id : stitched.body.members) {
-      if (id < middle->first) part.push_back(id);
-    }
-    return part;
-  }
-  // Too many phases: the first ones, with what they inline. Where many such cuts will follow, half of them
-  // are in each part, so that not every one looks at all the phases behind it.
-  const int step = options.max_phases - 1, cuts = step > 0 ? stitched.finalization.grid_barriers / step : 0;
-  // A choice, not measured: few cuts cost little, and leave the parts' amendments where they were.
-  constexpr int kManyCuts = 8;
-  const int behind = (cuts >= kManyCuts ? cuts / 2 : 1) * step;
-  std::set<NodeId> part;
-  for (const OpGroup& group : stitched.groups) {
-    std::vector<NodeId> stack;
-    for (const NodeId id : group.materialised) {
-      if (levels.at(id) < behind) stack.push_back(id);
-    }
-    while (!stack.empty()) {
-      const NodeId id = stack.back();
-      stack.pop_back();
-      if (!stitched.body.contains(id) || !part.insert(id).second) continue;
-      const auto& operands = stitched.body.nodes->node(id).operands;
-      stack.insert(stack.end(), operands.begin(), operands.end());
-    }
-  }
-  std::vector<NodeId> result;
-  for (const NodeId id : part) {
-    if (stitched.body.members.contains(id)) result.push_back(id);
-  }
-  return result;
-}
-
-/// Whether a cut of `op` behind `part` would part two ops that an override wants in one kernel.
-bool separates(const Constraints& constraints, const StitchOp& op, const std::vector<NodeId>& part) {
-  return std::any_of(constraints.together.begin(), constraints.together.end(), [&](const auto& pair) {
-    const auto in = [](const std::vector<NodeId>& ids, NodeId id) {
-      return std::binary_search(ids.begin(), ids.end(), id);
-    };
-    return in(op.members, pair.first) && in(op.members, pair.second) &&
-           in(part, pair.first) != in(part, pair.second);
-  });
-}
-
-/// The stitch op in two kernels or more, each the best of its part.
-void cut(const Nodes& nodes, const StitchOp& op, const Device& device, const Options& options,
-         const std::vector<NodeId>& part, Attempt& attempt) {
-  std::vector<NodeId> rest;
-  std::set_difference(op.members.begin(), op.members.end(), part.begin(), part.end(),
-                      std::back_inserter(rest));
-  for (const auto& members : {part, rest})
-    for (const StitchOp& smaller : connected_parts(nodes, members)) {
-      Searched& searched = attempt.parts.emplace_back(search(nodes, smaller, device, options));
-      const std::vector<KernelPlan>& kernels = searched.best().kernels;
-      attempt.kernels.insert(attempt.kernels.end(), kernels.begin(), kernels.end());
-      std::move(searched.decisions.begin(), searched.decisions.end(), std::back_inserter(attempt.decisions));
-    }
 }
 
 bool sums_in_vectors(const Group& group) {

@@ -44,7 +44,7 @@ struct Attempt {
   Verdict fits;                     ///< why it was refused
   std::vector<Decision> decisions;  ///< of its passes; of a refused form the refusal
   std::vector<KernelPlan> kernels;  ///< one; several where a kernel's limits cut the stitch op
-  std::vector<Searched> parts;      ///< then, what was searched for these
+  std::vector<Searched> parts;      ///< then, what was searched for these, parts alike (Options::known) once
 };
 
 /// The form and no other: what does not fit is refused, never replaced.

@@ -214,15 +214,15 @@ class Search {
   /// The first of the one order among those that may be taken and `is`; -1: there is none.
   int best(const std::function<bool(int)>& is) {
     std::vector<int> forms;
+    std::copy_if(found_.begin(), found_.end(), std::back_inserter(forms), is);
+    if (forms.size() < 2) return forms.empty() ? -1 : forms.front();  // nobody is asked what it is worth
     std::vector<Worth> worths;
     std::vector<PlanJudge::Kernels> of;
-    for (const int at : found_)
-      if (is(at)) {
-        forms.push_back(at);
-        worths.push_back(worth_of(at));
-        of.emplace_back(kernels(at));
-      }
-    return forms.empty() ? -1 : forms[options_.judge->best(*nodes_.graph, device_, worths, of)];
+    for (const int at : forms) {
+      worths.push_back(worth_of(at));
+      of.emplace_back(kernels(at));
+    }
+    return forms[options_.judge->best(*nodes_.graph, device_, worths, of)];
   }
 
   /// Whether sums across the rows go with them, and the times that say so.

@@ -4,6 +4,7 @@
 #include <limits>
 #include <map>
 #include <set>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -61,37 +62,22 @@ class FirstReaders {
  public:
   using Step = std::pair<int, int>;
 
-  FirstReaders(const Computation& computation, const KernelPlan& kernel, const Group& group)
-      : kernel_(kernel), made_(materialised(KernelPlan{.groups = {group}})) {
-    for (const NodeId op : made_)
-      stages_.try_emplace(kernel.levels.at(op), computation, kernel, kernel.levels.at(op));
+  FirstReaders(const Computation& computation, const KernelPlan& kernel, const Group& group) {
+    std::map<int, std::vector<NodeId>> made;  // by phase
+    for (const NodeId op : materialised(KernelPlan{.groups = {group}}))
+      made[kernel.levels.at(op)].push_back(op);
+    for (const auto& [level, ops] : made)
+      stages_.emplace(level, Stages(computation, kernel, level).first_reads(ops));
   }
 
-  Step of(NodeId value, int level) {
-    Stages& stages = stages_.at(level);
-    Step first{level, std::numeric_limits<int>::max()};
-    for (const NodeId op : made_)
-      if (kernel_.levels.at(op) == level && reads(stages, op, value))
-        first.second = std::min(first.second, stages.of(op));
-    return first;
+  Step of(NodeId value, int level) const {
+    const auto& stages = stages_.at(level);
+    const auto first = stages.find(value);
+    return {level, first == stages.end() ? std::numeric_limits<int>::max() : first->second};
   }
 
  private:
-  /// Of few ops all that they read is kept: one that joins thousands of slices is asked for each.
-  bool reads(const Stages& stages, NodeId op, NodeId value) {
-    // A choice, not measured: what is kept stays at so many times the kernel's ops.
-    constexpr std::size_t kMostKept = 16;
-    if (made_.size() > kMostKept) return stages.reads(op, value);
-    const auto known = sources_.find(op);
-    return contains_sorted(
-        known == sources_.end() ? sources_.emplace(op, stages.sources(op)).first->second : known->second,
-        value);
-  }
-
-  const KernelPlan& kernel_;
-  std::vector<NodeId> made_;
-  std::map<int, Stages> stages_;
-  std::map<NodeId, std::vector<NodeId>> sources_;
+  std::map<int, std::unordered_map<NodeId, int>> stages_;  ///< by phase and value
 };
 
 Moved moved(const Computation& computation, const KernelPlan& kernel, const Group& group,
@@ -99,7 +85,7 @@ Moved moved(const Computation& computation, const KernelPlan& kernel, const Grou
   Moved result;
   const Layout layout(mapping, kernel.launch.block);
   const GroupEvaluations found = evaluations(computation, kernel, group);
-  FirstReaders readers(computation, kernel, group);
+  const FirstReaders readers(computation, kernel, group);
   std::map<FirstReaders::Step, Moved::Together> steps;
   std::set<NodeId> loaded;
   const auto add = [&](NodeId op, const IndexMap& map, bool load, NodeId root) {

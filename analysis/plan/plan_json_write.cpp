@@ -141,6 +141,16 @@ class Writer {
     return list;
   }
 
+  /// An object of a member an op. Names of ops are unique: its operator[] would look through all of them.
+  template <typename Value, typename Write>
+  Json by_op(const std::map<NodeId, Value>& values, Write write) const {
+    Json::object_t object;
+    object.reserve(values.size());
+    for (const auto& [id, value] : values)
+      static_cast<Json::object_t::Container&>(object).emplace_back(op(id), write(value));
+    return object;
+  }
+
   Json kernel(const KernelPlan& kernel) const {
     const KernelLaunch& launch = kernel.launch;
     Json json;
@@ -150,14 +160,10 @@ class Writer {
     json["outputs"] = ops(kernel.outputs);
     json["groups"] = Json::array();
     for (const Group& g : kernel.groups) json["groups"].push_back(group(g));
-    json["schemes"] = Json::object();
-    for (const auto& [id, scheme] : kernel.schemes) json["schemes"][op(id)] = name(scheme);
-    json["levels"] = Json::object();
-    for (const auto& [id, level] : kernel.levels) json["levels"][op(id)] = level;
-    if (!kernel.in_phase.empty()) {
-      json["in_phase"] = Json::object();
-      for (const auto& [id, scheme] : kernel.in_phase) json["in_phase"][op(id)] = name(scheme);
-    }
+    const auto name_of = [](Scheme scheme) { return name(scheme); };
+    json["schemes"] = by_op(kernel.schemes, name_of);
+    json["levels"] = by_op(kernel.levels, [](int level) { return level; });
+    if (!kernel.in_phase.empty()) json["in_phase"] = by_op(kernel.in_phase, name_of);
     json["shared"] = slots(kernel.shared);
     json["scratch"] = slots(kernel.scratch);
     if (!kernel.resident.empty()) {

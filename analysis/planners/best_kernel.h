@@ -2,6 +2,7 @@
 // them: mapping, schemes, memory and launch by AStitch's passes, of every form that its search knows.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "analysis/planners/astitch/options.h"
@@ -22,5 +23,10 @@ struct BestKernel {
 /// `nodes` and `options.constraints` are of one graph. Throws Error for an override that no form honours.
 BestKernel best_kernel(const astitch::Nodes& nodes, const Candidate& candidate, const Device& device,
                        const astitch::Options& options);
+
+/// Of each candidate. Those that are alike (analysis/forms/alike.h) are searched for once, over the host's
+/// cores.
+std::vector<BestKernel> best_kernels(const astitch::Nodes& nodes, std::span<const Candidate> candidates,
+                                     const Device& device, const astitch::Options& options);
 
 }  // namespace stitchwork

@@ -11,36 +11,10 @@
 #include "core/base/interrupt.h"
 #include "core/base/parallel.h"
 #include "core/base/sorted.h"
+#include "core/index/index_hash.h"
 
 namespace stitchwork {
 namespace {
-
-/// Equal maps have equal ones: what tells apart the thousands of maps by which slices read one array is the
-/// constants and factors of their results and constraints.
-std::uint64_t digest(const IndexMap& map) {
-  std::uint64_t sum = map.results.size();
-  const auto add = [&](std::int64_t number) {
-    // FNV-1a, a number at a time (Fowler, Noll and Vo).
-    sum = (sum ^ static_cast<std::uint64_t>(number)) * 0x100000001b3u;
-  };
-  const auto add_expression = [&](const IndexExpr& expr) {
-    add(expr.constant);
-    for (const IndexTerm& term : expr.terms) {
-      add(term.coefficient);
-      add(term.divisor);
-      add(static_cast<std::int64_t>(term.kind));
-      add(term.id);
-      if (term.inner) add(term.inner->constant);
-    }
-  };
-  for (const IndexExpr& result : map.results) add_expression(result);
-  for (const Constraint& constraint : map.constraints) {
-    add_expression(constraint.expr);
-    add(constraint.range.lo);
-    add(constraint.range.hi);
-  }
-  return sum;
-}
 
 class Walk {
  public:
@@ -97,7 +71,7 @@ class Walk {
   }
 
   bool is_known(NodeId op, const IndexMap& map) const {
-    const auto [first, last] = known_.equal_range({op, level_, digest(map)});
+    const auto [first, last] = known_.equal_range({op, level_, hash_of(map)});
     return std::any_of(first, last,
                        [&](const auto& known) { return result_.values[known.second].map == map; });
   }
@@ -108,7 +82,7 @@ class Walk {
     const bool resident = !as_root && is_resident(op, map);
     const bool load = resident || (!as_root && is_loaded(op));
     const auto index = static_cast<int>(result_.values.size());
-    known_.emplace(std::tuple{op, level_, digest(map)}, result_.values.size());
+    known_.emplace(std::tuple{op, level_, hash_of(map)}, result_.values.size());
     result_.values.push_back({op, std::move(map), root_, load, resident, false, by});
     if (!load) read_operands(op, result_.values.back().map, as_root, index);
   }
@@ -139,7 +113,7 @@ class Walk {
   const std::vector<NodeId>& made_;
   const Group& group_;
   GroupEvaluations result_;
-  /// Values by op, level of the root, and digest of their map.
+  /// Values by op, level of the root, and hash of their map.
   std::multimap<std::tuple<NodeId, int, std::uint64_t>, std::size_t> known_;
   struct Open {
     NodeId op = kNoNode;

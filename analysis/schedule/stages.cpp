@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <set>
+#include <unordered_set>
+#include <utility>
 
 #include "analysis/plan/assemble.h"
 #include "core/base/sorted.h"
@@ -34,31 +36,38 @@ int Stages::of(NodeId op) {
   return known_.at(op);
 }
 
-template <typename Visit>
-void Stages::visit_sources(NodeId op, Visit visit) const {
+bool Stages::reads(NodeId op, NodeId on) const {
   std::set<NodeId> seen{op};
   std::vector<NodeId> open{op};
   while (!open.empty()) {
     const NodeId id = open.back();
     open.pop_back();
-    if (!visit(id)) return;
+    if (id == on) return true;
     if (!is_here(id) || (id != op && is_shared(id))) continue;
     for (const NodeId operand : computation_.node(id).operands)
       if (seen.insert(operand).second) open.push_back(operand);
   }
+  return false;
 }
 
-bool Stages::reads(NodeId op, NodeId on) const {
-  bool found = false;
-  visit_sources(op, [&](NodeId id) { return !(found = id == on); });
-  return found;
-}
-
-std::vector<NodeId> Stages::sources(NodeId op) const {
-  std::vector<NodeId> found;
-  visit_sources(op, [&](NodeId id) { return found.push_back(id), true; });
-  std::sort(found.begin(), found.end());
-  return found;
+std::unordered_map<NodeId, int> Stages::first_reads(const std::vector<NodeId>& ops) {
+  std::vector<std::pair<int, NodeId>> by_stage;
+  for (const NodeId op : ops) by_stage.emplace_back(of(op), op);
+  std::sort(by_stage.begin(), by_stage.end());
+  std::unordered_map<NodeId, int> first;
+  std::unordered_set<NodeId> followed;
+  for (const auto& [stage, op] : by_stage) {
+    std::vector<NodeId> open{op};
+    while (!open.empty()) {
+      const NodeId id = open.back();
+      open.pop_back();
+      first.try_emplace(id, stage);
+      if (!is_here(id) || (id != op && is_shared(id)) || !followed.insert(id).second) continue;
+      const std::vector<NodeId>& operands = computation_.node(id).operands;
+      open.insert(open.end(), operands.begin(), operands.end());
+    }
+  }
+  return first;
 }
 
 std::vector<NodeId> Stages::shared_reads(NodeId op) const {

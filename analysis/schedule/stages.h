@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <unordered_map>
 #include <vector>
 
 #include "analysis/plan/plan.h"
@@ -17,8 +18,9 @@ class Stages {
 
   /// Whether `op` is made from `on`, and not from what is in shared memory alone.
   bool reads(NodeId op, NodeId on) const;
-  /// All that `op` reads so, itself among them. Ascending.
-  std::vector<NodeId> sources(NodeId op) const;
+  /// What these ops are made from, and not from what is in shared memory alone, themselves among it: of each
+  /// value the least stage of one of them that is.
+  std::unordered_map<NodeId, int> first_reads(const std::vector<NodeId>& ops);
   /// Values in shared memory of this phase that `op` is or is made from without passing through others of
   /// that kind. Ascending.
   std::vector<NodeId> shared_reads(NodeId op) const;
@@ -27,9 +29,6 @@ class Stages {
   bool is_here(NodeId op) const;
 
  private:
-  /// Calls visit(id) of what `op` is made from until it returns false.
-  template <typename Visit>
-  void visit_sources(NodeId op, Visit visit) const;
   bool is_shared(NodeId op) const;
 
   const Computation& computation_;

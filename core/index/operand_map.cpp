@@ -17,8 +17,9 @@ struct Edge {
   const Computation& computation;
   const Node& node;
   int operand;
-  const Dims& out;  ///< of the (first) output
-  const Dims& in;   ///< of the operand
+  const Dims& out;         ///< of the (first) output
+  const Dims& in;          ///< of the operand
+  std::int64_t begin = 0;  ///< concatenate: where the operand begins
 };
 
 IndexMap over(const Dims& dims) {
@@ -122,12 +123,9 @@ IndexMap reverse(const Edge& e) {
 
 IndexMap concatenate(const Edge& e) {
   const auto axis = static_cast<std::size_t>(e.node.attrs.dimensions[0]);
-  std::int64_t offset = 0;
-  for (int i = 0; i < e.operand; ++i)
-    offset += e.computation.node(e.node.operands[static_cast<std::size_t>(i)]).shape.dims[axis];
   IndexMap map = IndexMap::identity(e.out);
-  map.constraints.push_back({dim(axis), {offset, offset + e.in[axis] - 1}});
-  map.results[axis] = dim(axis) - IndexExpr::value(offset);
+  map.constraints.push_back({dim(axis), {e.begin, e.begin + e.in[axis] - 1}});
+  map.results[axis] = dim(axis) - IndexExpr::value(e.begin);
   return map;
 }
 
@@ -340,7 +338,8 @@ std::optional<IndexMap> map_of(const Edge& e, const Shape& in_shape) {
   }
 }
 
-std::optional<IndexMap> derive(const Computation& computation, NodeId id, int operand) {
+/// `begin`: Edge::begin.
+std::optional<IndexMap> derive(const Computation& computation, NodeId id, int operand, std::int64_t begin) {
   const Node& node = computation.node(id);
   SW_CHECK(operand >= 0 && static_cast<std::size_t>(operand) < node.operands.size(), "operand {} of {}",
            operand, node.name);
@@ -349,7 +348,7 @@ std::optional<IndexMap> derive(const Computation& computation, NodeId id, int op
   if (in.is_tuple || in.dtype == DType::kToken || (node.shape.is_tuple && !reduces)) return std::nullopt;
   // A reduction of several arrays gives a tuple; its elements have the same dims.
   const Shape& out = node.shape.is_tuple ? node.shape.elements.front() : node.shape;
-  const Edge edge{computation, node, operand, out.dims, in.dims};
+  const Edge edge{computation, node, operand, out.dims, in.dims, begin};
   std::optional<IndexMap> map = map_of(edge, in);
   if (map) *map = simplify(std::move(*map));
   return map;
@@ -363,7 +362,7 @@ class EdgeMaps {
     const auto [at, fresh] = known_.try_emplace(std::pair(id, operand));
     if (fresh) {
       try {
-        at->second = derive(computation, id, operand);
+        at->second = derive(computation, id, operand, begin_of(computation, id, operand));
       } catch (...) {
         known_.erase(at);
         throw;
@@ -373,7 +372,24 @@ class EdgeMaps {
   }
 
  private:
+  /// A concatenate of n operands would have n sums of up to n extents.
+  std::int64_t begin_of(const Computation& computation, NodeId id, int operand) {
+    const Node& node = computation.node(id);
+    if (node.op != Op::kConcatenate) return 0;
+    std::vector<std::int64_t>& begins = begins_[id];
+    if (begins.empty()) {
+      const auto axis = static_cast<std::size_t>(node.attrs.dimensions[0]);
+      std::int64_t begin = 0;
+      for (const NodeId part : node.operands) {
+        begins.push_back(begin);
+        begin += computation.node(part).shape.dims[axis];
+      }
+    }
+    return begins.at(static_cast<std::size_t>(operand));
+  }
+
   std::mutex mutex_;
+  std::unordered_map<NodeId, std::vector<std::int64_t>> begins_;  ///< of the operands of concatenates
   std::unordered_map<std::pair<NodeId, int>, std::optional<IndexMap>, boost::hash<std::pair<NodeId, int>>>
       known_;
 };

@@ -1,8 +1,13 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <random>
+
 #include "analysis/planners/fusionstitching/schedule.h"
 #include "analysis/planners/fusionstitching/shrinking.h"
+#include "core/hlo/hlo_text.h"
 #include "tests/support/graphs.h"
 
 namespace stitchwork::fusionstitching {
@@ -119,6 +124,49 @@ TEST(FsShrinking, ReductionsNeverGiveUp) {
   const SharedPlan plan = Figure3("fs18_fig3").plan({.limit = 100});
   EXPECT_FALSE(plan.fits);
   EXPECT_EQ(plan.granted.size(), 2u);
+}
+
+/// A fusion of element-wise ops of one shape, each of any of those before it.
+Graph elementwise_dag(std::mt19937& random) {
+  std::string text = "HloModule dag\nENTRY main {\n  v0 = f32[64] parameter(0)\n";
+  const int ops = 30;
+  const auto any = [&](int below) { return random() % static_cast<unsigned>(below); };
+  for (int i = 1; i <= ops; ++i)
+    text += fmt::format("  {}v{} = f32[64] {}(v{}, v{})\n", i == ops ? "ROOT " : "", i,
+                        std::array{"add", "multiply", "maximum"}[any(3)], any(i), i - 1);
+  return parse_hlo(text + "}\n", "dag.hlo");
+}
+
+TEST(FsShrinking, WhatIsSurelyTakenIsNeverMoreThanWhatIs) {
+  std::mt19937 random(1);
+  int equal = 0;
+  for (int round = 0; round < 200; ++round) {
+    const Graph graph = elementwise_dag(random);
+    const Computation& computation = graph.entry_computation();
+    Fusion fusion;
+    std::vector<Request> requests;
+    for (const Node& node : computation.nodes) {
+      if (node.op == Op::kParameter) continue;
+      fusion.ops.push_back(node.id);
+      if (random() % 2 == 0)
+        requests.push_back({node.id, RequestClass::kInexpensiveShared, 256 << random() % 3});
+    }
+    fusion.roots = {computation.root};
+    const InPlace in_place = [&](NodeId op, NodeId read, const IsShared& shared) {
+      return is_elementwise_in_place(computation, op, read, shared);
+    };
+    LeastBytes least(computation, fusion, requests);
+    while (!requests.empty()) {
+      const std::int64_t taken = share(computation, fusion, requests, in_place, true).bytes;
+      EXPECT_LE(least.bytes(), taken) << round;
+      equal += least.bytes() == taken;
+      const std::size_t back = random() % requests.size();
+      least.take_back(requests[back]);
+      requests.erase(requests.begin() + static_cast<std::ptrdiff_t>(back));
+    }
+    EXPECT_EQ(least.bytes(), 0);
+  }
+  EXPECT_GT(equal, 0) << "a bound that is never met says nothing";
 }
 
 }  // namespace TEST_FILE

@@ -5,7 +5,9 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <limits>
 
+#include "analysis/plan/assemble.h"
 #include "analysis/planners/planner.h"
 #include "core/hlo/hlo_text.h"
 #include "core/passes/passes.h"
@@ -14,19 +16,26 @@
 namespace stitchwork {
 namespace TEST_FILE {
 
-TEST(Stages, SourcesAreAllThatAnOpReads) {
+TEST(Stages, FirstReadsAreTheLeastStagesOfThoseThatRead) {
   for (const char* model : {"fig7", "layer_norm_grad_tiny", "attention_tiny"}) {
     const Graph graph = testing::dataset(model);
     const Computation& computation = graph.entry_computation();
     const FusionPlan plan = make_plan(graph, device("v100"), "astitch");
     for (const KernelPlan& kernel : plan.kernels)
-      for (const NodeId op : kernel.ops) {
-        const Stages stages(computation, kernel, kernel.levels.at(op));
-        const std::vector<NodeId> sources = stages.sources(op);
-        EXPECT_TRUE(std::ranges::binary_search(sources, op));
-        for (const Node& on : computation.nodes)
-          EXPECT_EQ(std::ranges::binary_search(sources, on.id), stages.reads(op, on.id))
-              << model << " " << computation.node(op).name << " " << on.name;
+      for (int level = 0; level <= kernel.launch.grid_barriers; ++level) {
+        Stages stages(computation, kernel, level);
+        std::vector<NodeId> made;
+        for (const NodeId op : materialised(kernel))
+          if (kernel.levels.at(op) == level) made.push_back(op);
+        const auto first = stages.first_reads(made);
+        for (const Node& on : computation.nodes) {
+          int least = std::numeric_limits<int>::max();
+          for (const NodeId op : made)
+            if (stages.reads(op, on.id)) least = std::min(least, stages.of(op));
+          const auto found = first.find(on.id);
+          EXPECT_EQ(found == first.end() ? std::numeric_limits<int>::max() : found->second, least)
+              << model << " level " << level << " " << on.name;
+        }
       }
   }
 }

@@ -7,6 +7,8 @@
 
 namespace stitchwork::astitch {
 
+class KnownKernels;  // analysis/forms/alike.h
+
 struct Options {
   bool adaptive_mapping = true;
   bool dominant_merging = true;
@@ -28,6 +30,9 @@ struct Options {
   bool record_decisions = false;
   const PlanJudge* judge = &modelled_judge();  ///< of forms; never null
   Constraints constraints;                     ///< what overrides ask for
+  /// Of what limits have cut off and that has been planned, of parts of the same stitch op; null: nothing is
+  /// looked up. Outlives the search.
+  KnownKernels* known = nullptr;
   // Limits of a kernel (docs/planners/astitch.md): assembling one grows faster than linearly with its code.
   // Ops and groups that share code (equal_ops.h) count once.
   int max_ops = 512, max_groups = 48, max_phases = 8;

@@ -6,6 +6,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "core/index/index_hash.h"
+
 namespace stitchwork::astitch {
 namespace {
 
@@ -13,30 +15,6 @@ namespace {
 /// stored; the walk no longer tells apart under which maps values are read.
 /// A choice, not measured: they bound planning time.
 constexpr std::size_t kMostVisits = 4000, kMostVisitsAnOp = 8;
-
-/// Equal expressions have equal hashes.
-std::size_t hash_of(const IndexExpr& expr) {
-  auto result = static_cast<std::size_t>(expr.constant);
-  const auto add = [&](std::size_t value) {  // boost::hash_combine's mix
-    result ^= value + 0x9e3779b97f4a7c15u + (result << 6) + (result >> 2);
-  };
-  for (const IndexTerm& term : expr.terms) {
-    add(static_cast<std::size_t>(term.coefficient));
-    add(static_cast<std::size_t>(term.kind) << 32 | static_cast<std::uint32_t>(term.id));
-    if (!term.inner) continue;
-    add(static_cast<std::size_t>(term.divisor));
-    add(hash_of(*term.inner));
-  }
-  return result;
-}
-
-/// Where a map leads; those of one reader have the same dims.
-std::size_t hash_of(const std::optional<IndexMap>& map) {
-  std::size_t result = 0;
-  if (!map) return result;
-  for (const IndexExpr& expr : map->results) result = result * 31 + hash_of(expr);
-  return result * 31 + map->constraints.size();
-}
 
 class Walk {
  public:
@@ -101,7 +79,7 @@ class Walk {
   void visit(NodeId op, std::optional<IndexMap> map) {
     if (!body_.contains(op) || nodes_[op].immediate) return;
     std::vector<Seen>& seen = seen_[op];
-    const std::size_t hash = hash_of(map);
+    const std::uint64_t hash = map ? hash_of(*map) : 0;
     if (std::any_of(seen.begin(), seen.end(),
                     [&](const Seen& other) { return other.hash == hash && other.map == map; }))
       return;
@@ -116,7 +94,7 @@ class Walk {
   }
 
   struct Seen {
-    std::size_t hash = 0;
+    std::uint64_t hash = 0;
     std::optional<IndexMap> map;
   };
 

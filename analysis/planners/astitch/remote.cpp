@@ -95,8 +95,15 @@ class Remote {
       if (kernel.second) joined.emplace_back();
       joined[kernel.first->second].push_back(s);
     }
+    std::vector<Candidate> candidates;
+    for (const std::vector<int>& own : joined)
+      if (own.size() > 1) candidates.push_back(together(own));
+    std::vector<BestKernel> best = best_kernels(nodes_, candidates, device_, options_);
+    std::vector<BestKernel> best_of(joined.size());
+    for (std::size_t k = 0, c = 0; k < joined.size(); ++k)
+      if (joined[k].size() > 1) best_of[k] = std::move(best[c++]);
     std::vector<Emitted> emitted(joined.size(), Emitted{{}, Recorder(recorder_.enabled())});
-    parallel_for(joined.size(), [&](std::size_t k) { emit(joined[k], emitted[k]); });
+    parallel_for(joined.size(), [&](std::size_t k) { emit(joined[k], std::move(best_of[k]), emitted[k]); });
     std::vector<KernelPlan> kernels;
     for (Emitted& e : emitted) {
       std::move(e.kernels.begin(), e.kernels.end(), std::back_inserter(kernels));
@@ -267,28 +274,31 @@ class Remote {
     return both;
   }
 
-  /// The kernels of joined parts: one if its plan keeps what the estimate promised.
-  void emit(const std::vector<int>& parts, Emitted& emitted) {
+  /// The stitch op of joined parts.
+  Candidate together(const std::vector<int>& parts) const {
+    std::vector<NodeId> members;
+    for (const int s : parts) {
+      const auto& own = parts_[index(s)].op.members;
+      members.insert(members.end(), own.begin(), own.end());
+    }
+    std::sort(members.begin(), members.end());
+    return stitch_op(nodes_, std::move(members));
+  }
+
+  /// The kernels of joined parts: one if its plan, of several parts `best`, keeps what the estimate promised.
+  void emit(const std::vector<int>& parts, BestKernel best, Emitted& emitted) {
     if (parts.size() == 1) {
       Part& part = parts_[index(parts.front())];
       emitted.kernels.push_back(std::move(part.kernel));
       emitted.recorder.append(std::move(part.decisions));
       return;
     }
-    std::vector<NodeId> members;
     double apart = -device_.launch_gap_us;
-    for (const int s : parts) {
-      const auto& own = parts_[index(s)].op.members;
-      members.insert(members.end(), own.begin(), own.end());
-      apart += parts_[index(s)].us + device_.launch_gap_us;
-    }
-    std::sort(members.begin(), members.end());
-    BestKernel best = best_kernel(nodes_, stitch_op(nodes_, std::move(members)), device_, options_);
-    std::vector<KernelPlan>& together = best.kernels;
-    if (together.size() == 1) {
-      const double us = options_.judge->kernel(*nodes_.graph, device_, together.front()).us;
+    for (const int s : parts) apart += parts_[index(s)].us + device_.launch_gap_us;
+    if (best.kernels.size() == 1) {
+      const double us = options_.judge->kernel(*nodes_.graph, device_, best.kernels.front()).us;
       if (us < apart * (1 + kFewerKernels)) {
-        emitted.kernels.push_back(std::move(together.front()));
+        emitted.kernels.push_back(std::move(best.kernels.front()));
         emitted.recorder.append(std::move(best.decisions));
         return;
       }
@@ -302,12 +312,14 @@ class Remote {
       emitted.recorder.add("scope", name(parts.front()), name(parts.back()), [&] {
         return Verdict::no("astitch.kernel-limits",
                            fmt::format("planned, {} stitch ops are {} kernels together: they are halved",
-                                       parts.size(), together.size()));
+                                       parts.size(), best.kernels.size()));
       });
     }
     const auto middle = parts.begin() + static_cast<std::ptrdiff_t>(parts.size() / 2);
-    emit({parts.begin(), middle}, emitted);
-    emit({middle, parts.end()}, emitted);
+    for (const std::vector<int>& half :
+         {std::vector(parts.begin(), middle), std::vector(middle, parts.end())})
+      emit(half, half.size() > 1 ? best_kernel(nodes_, together(half), device_, options_) : BestKernel(),
+           emitted);
   }
 
   const Nodes& nodes_;
@@ -322,21 +334,15 @@ class Remote {
   std::int64_t allowed_peak_ = 0;
 };
 
-/// Plans a stitch op for itself; where the limits cut it, each of its kernels is a part and decisions are the
-/// stitch op's.
-struct Parts {
-  std::vector<Part> parts;
-  std::vector<Decision> decisions;
-};
-void plan_parts(const Nodes& nodes, const StitchOp& op, const Device& device, const Options& options,
-                Parts& result) {
-  BestKernel best = best_kernel(nodes, op, device, options);
-  std::vector<Part>& parts = result.parts;
+/// The parts of a stitch op planned for itself: where the limits cut it, each of its kernels is one, and
+/// decisions are the stitch op's.
+void add_parts(const Nodes& nodes, const StitchOp& op, BestKernel best, std::vector<Part>& parts,
+               Recorder& recorder) {
   if (best.kernels.size() == 1) {
     parts.push_back({op, std::move(best.kernels.front()), std::move(best.decisions), 0});
     return;
   }
-  result.decisions = std::move(best.decisions);
+  recorder.append(std::move(best.decisions));
   for (KernelPlan& kernel : best.kernels) {
     StitchOp part = stitch_op(nodes, members_of(nodes, kernel));
     parts.push_back({std::move(part), std::move(kernel), {}, 0});
@@ -347,14 +353,10 @@ void plan_parts(const Nodes& nodes, const StitchOp& op, const Device& device, co
 
 std::vector<KernelPlan> plan_scope(const Nodes& nodes, const Scope& scope, const Device& device,
                                    const Options& options, Recorder& recorder) {
-  std::vector<Parts> of_op(scope.stitch_ops.size());
-  parallel_for(of_op.size(),
-               [&](std::size_t i) { plan_parts(nodes, scope.stitch_ops[i], device, options, of_op[i]); });
+  std::vector<BestKernel> best = best_kernels(nodes, scope.stitch_ops, device, options);
   std::vector<Part> parts;
-  for (Parts& own : of_op) {
-    std::move(own.parts.begin(), own.parts.end(), std::back_inserter(parts));
-    recorder.append(std::move(own.decisions));
-  }
+  for (std::size_t i = 0; i < best.size(); ++i)
+    add_parts(nodes, scope.stitch_ops[i], std::move(best[i]), parts, recorder);
   if (options.remote_stitching && parts.size() > 1) {
     return Remote(nodes, std::move(parts), device, options, recorder).run();
   }

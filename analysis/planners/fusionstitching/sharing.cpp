@@ -16,6 +16,18 @@
 namespace stitchwork::fusionstitching {
 namespace {
 
+/// By place in `ops`, ascending, the places of those that read it.
+std::vector<std::vector<int>> readers(const Computation& computation, const std::vector<NodeId>& ops) {
+  std::vector<std::vector<int>> result(ops.size());
+  for (std::size_t i = 0; i < ops.size(); ++i)
+    for (const NodeId operand : computation.node(ops[i]).operands) {
+      const auto at = std::lower_bound(ops.begin(), ops.end(), operand);
+      if (at != ops.end() && *at == operand)
+        result[static_cast<std::size_t>(at - ops.begin())].push_back(static_cast<int>(i));
+    }
+  return result;
+}
+
 class Sharing {
  public:
   Sharing(const Computation& computation, const Fusion& fusion, const std::vector<Request>& requests,
@@ -62,18 +74,6 @@ class Sharing {
     std::size_t region = 0;
     NodeId behind = kNoNode;  ///< usable by ops that read what this op makes
   };
-
-  static std::vector<std::vector<int>> readers(const Computation& computation,
-                                               const std::vector<NodeId>& ops) {
-    std::vector<std::vector<int>> result(ops.size());
-    for (std::size_t i = 0; i < ops.size(); ++i)
-      for (const NodeId operand : computation.node(ops[i]).operands) {
-        const auto at = std::lower_bound(ops.begin(), ops.end(), operand);
-        if (at != ops.end() && *at == operand)
-          result[static_cast<std::size_t>(at - ops.begin())].push_back(static_cast<int>(i));
-      }
-    return result;
-  }
 
   int place(NodeId op) const {
     const auto at = std::lower_bound(fusion_.ops.begin(), fusion_.ops.end(), op);
@@ -188,6 +188,49 @@ bool is_elementwise_in_place(const Computation& computation, NodeId op, NodeId r
       open.push_back({operand, alike && computation.node(operand).shape.dims == from.shape.dims});
   }
   return true;
+}
+
+LeastBytes::LeastBytes(const Computation& computation, const Fusion& fusion,
+                       const std::vector<Request>& requests)
+    : alive_(fusion.ops.size(), 0) {
+  std::unordered_map<NodeId, std::int64_t> wanted;
+  for (const Request& request : requests) wanted[request.op] = request.bytes;
+  const PostDominators dominators(readers(computation, fusion.ops));
+  const auto place = [&](NodeId op) {
+    return std::lower_bound(fusion.ops.begin(), fusion.ops.end(), op) - fusion.ops.begin();
+  };
+  std::vector<std::vector<NodeId>> behind(fusion.ops.size());  // alive behind each op
+  for (std::size_t i = 0; i < fusion.ops.size(); ++i) {
+    const NodeId op = fusion.ops[i];
+    std::vector<NodeId>& alive = behind[i];
+    for (const NodeId operand : computation.node(op).operands)
+      if (contains_sorted(fusion.ops, operand)) {
+        const std::vector<NodeId>& before = behind[static_cast<std::size_t>(place(operand))];
+        alive.insert(alive.end(), before.begin(), before.end());
+      }
+    sort_unique(alive);
+    // Where fewer requests are left, fewer ops end the life of what they read: values live as long or longer.
+    if (wanted.contains(op)) {
+      std::erase_if(alive, [&](NodeId value) {
+        return dominators.meets_at(static_cast<int>(place(value)), static_cast<int>(i));
+      });
+      insert_sorted(alive, op);
+    }
+    for (const NodeId value : alive) {
+      alive_[i] += wanted.at(value);
+      at_[value].push_back(i);
+    }
+  }
+}
+
+std::int64_t LeastBytes::bytes() const {
+  return alive_.empty() ? 0 : *std::max_element(alive_.begin(), alive_.end());
+}
+
+void LeastBytes::take_back(const Request& request) {
+  const auto found = at_.find(request.op);
+  if (found == at_.end()) return;
+  for (const std::size_t i : found->second) alive_[i] -= request.bytes;
 }
 
 Slots share(const Computation& computation, const Fusion& fusion, const std::vector<Request>& requests,

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "analysis/planners/fusionstitching/requests.h"
@@ -42,6 +43,21 @@ bool is_elementwise_in_place(const Computation& computation, NodeId op, NodeId r
 /// that read values, too. Without `reuse` everyone has new bytes.
 Slots share(const Computation& computation, const Fusion& fusion, const std::vector<Request>& requests,
             const InPlace& in_place, bool reuse);
+
+/// What slots take at least: values that are alive at one op have bytes of their own, whatever others take
+/// over. Counted without placing any, so that requests may be taken back one by one.
+class LeastBytes {
+ public:
+  LeastBytes(const Computation& computation, const Fusion& fusion, const std::vector<Request>& requests);
+
+  /// Of the requests that are left.
+  std::int64_t bytes() const;
+  void take_back(const Request& request);
+
+ private:
+  std::vector<std::int64_t> alive_;                          ///< bytes, by op of the fusion
+  std::unordered_map<NodeId, std::vector<std::size_t>> at_;  ///< where a value is alive
+};
 
 std::string to_text(const Computation& computation, const Slots& slots);
 

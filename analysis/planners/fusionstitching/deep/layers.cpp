@@ -17,6 +17,10 @@ bool is_batch_dot(const Node& node) {
   return is_product(node) && node.attrs.dot && !node.attrs.dot->lhs_batch.empty();
 }
 
+/// Between the levels of ops that follow each other: units move out of the way of merged ones.
+/// So that a million units may come between two ops.
+constexpr std::int64_t kLevelGap = std::int64_t{1} << 20;
+
 }  // namespace
 
 Contraction::Contraction(const astitch::Nodes& nodes, bool products)
@@ -27,6 +31,7 @@ Contraction::Contraction(const astitch::Nodes& nodes, bool products)
       readers_(nodes.facts.size()),
       producers_(nodes.facts.size()),
       to_result_(nodes.facts.size(), -1),
+      level_(nodes.facts.size(), 0),
       seen_(nodes.facts.size(), 0) {
   for (const Node& node : nodes.computation->nodes) {
     const astitch::NodeFacts& facts = nodes[node.id];
@@ -38,6 +43,10 @@ Contraction::Contraction(const astitch::Nodes& nodes, bool products)
     producers_[at(node.id)] = astitch::producers(nodes, node.id);
   }
   find_readers();
+  // By the way to the last ops: what is packed lies in one layer, as far from them.
+  for (NodeId op = static_cast<NodeId>(level_.size()) - 1; op >= 0; --op)
+    for (const Reader& reader : readers(op))
+      level_[at(op)] = std::min(level_[at(op)], level_[at(reader.op)] - kLevelGap);
 }
 
 /// Readers with the index maps on the way, from the operands of each step upwards.
@@ -130,6 +139,7 @@ bool Contraction::reaches(NodeId from, NodeId to) const {
     const NodeId unit = open.back();
     open.pop_back();
     if (unit == to) return true;
+    if (level_[at(unit)] >= level_[at(to)]) continue;  // no path leads down
     if (std::exchange(seen_[at(unit)], stamp_) == stamp_) continue;
     const std::vector<NodeId> next = users(unit);
     open.insert(open.end(), next.begin(), next.end());
@@ -144,6 +154,22 @@ void Contraction::merge(NodeId into, NodeId from) {
   ops_[at(into)] = std::move(all);
   ops_[at(from)].clear();
   parent_[at(from)] = into;
+  level_[at(into)] = std::max(level_[at(into)], level_[at(from)]);
+  raise_users(into);
+}
+
+/// Moves what is behind the unit above its level, as far as it is not.
+void Contraction::raise_users(NodeId unit) {
+  std::vector<NodeId> open{unit};
+  while (!open.empty()) {
+    const NodeId below = open.back();
+    open.pop_back();
+    for (const NodeId user : users(below)) {
+      if (level_[at(user)] > level_[at(below)]) continue;
+      level_[at(user)] = level_[at(below)] + 1;
+      open.push_back(user);
+    }
+  }
 }
 
 Layers find_layers(const Contraction& graph) {

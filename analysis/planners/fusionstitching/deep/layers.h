@@ -1,6 +1,7 @@
 // Work/Span analysis (FusionStitching 2018, section 3.1) of a graph in which fusions are single nodes.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -31,7 +32,7 @@ class Contraction {
 
   /// Whether a path leads from the one to the other past a third: joined to one, they would be in a cycle.
   bool reaches(NodeId from, NodeId to) const;
-  /// All ops of both are `into`'s from now on.
+  /// All ops of both are `into`'s from now on. No path may lead from one to the other past a third.
   void merge(NodeId into, NodeId from);
 
   const astitch::Nodes& nodes() const { return nodes_; }
@@ -48,6 +49,7 @@ class Contraction {
 
  private:
   void find_readers();
+  void raise_users(NodeId unit);
 
   const astitch::Nodes& nodes_;
   std::vector<bool> fusible_;
@@ -56,6 +58,7 @@ class Contraction {
   std::vector<std::vector<Reader>> readers_;
   std::vector<std::vector<NodeId>> producers_;
   std::vector<int> to_result_;
+  std::vector<std::int64_t> level_;  ///< by unit: below those of its users
   mutable std::vector<int> seen_;
   mutable int stamp_ = 0;
 };
