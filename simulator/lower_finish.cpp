@@ -178,6 +178,7 @@ void Lowering::finish(Program& p) {
     p.inits.push_back(slot_init(f_.values[v], slots.offset[v]));
   }
   p.register_bytes = slots.register_bytes;
+  p.passes_unset = slots.passes_unset;
   p.info.virtual_registers = static_cast<int>(fn_.registers.size());
   p.info.instructions = static_cast<int>(fn_.body.size());
   // ptxas needs a few registers for itself and never allots fewer than 16.

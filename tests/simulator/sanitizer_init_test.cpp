@@ -111,6 +111,77 @@ st.global.u32 [%d2], %r4;
     EXPECT_TRUE(sanitized(kInit, body + use, 1, 32).text().starts_with("unset-register")) << use;
 }
 
+/// A tile of which five threads have an element, by way of SPACE and back to front; what comes of it goes to
+/// OUT.
+const std::string kPartialTile = R"(
+.shared .align 16 .b8 s[128];
+.local .align 16 .b8 depot[16];
+setp.lt.u32 %p1, %r1, 5;
+add.u64 %d4, %d1, %d3;
+@%p1 ld.global.u32 %r3, [%d4];
+shl.b32 %r5, %r1, 2;
+mov.u32 %r6, s;
+add.u32 %r6, %r6, %r5;
+mov.u64 %d5, s;
+cvta.shared.u64 %d5, %d5;
+add.u64 %d5, %d5, %d3;
+mov.u64 %d6, depot;
+xor.b32 %r7, %r6, 4;
+add.u64 %d7, %d2, %d3;
+STORE
+bar.sync 0;
+LOAD
+setp.lt.u32 %p2, %r1, LIMIT;
+USE
+END:)";
+std::string partial_tile(const std::string& store, const std::string& load, const std::string& limit,
+                         const std::string& use) {
+  return replaced(replaced(replaced(replaced(kPartialTile, "STORE", store), "LOAD", load), "LIMIT", limit),
+                  "USE", use);
+}
+TEST(Sanitizer, WhatIsUnsetPassesThroughMemoryAndIsFoundWhereItDecides) {
+  const std::string unset =
+      "unset-register: uses %r8, which this thread never set, or made of what was never set or written";
+  const std::string store = "@%p2 st.global.u32 [%d7], %r8;";
+  // Thread 4 takes what thread 5 does not have.
+  const std::pair<const char*, const char*> ways[] = {
+      {"st.shared.u32 [%r6], %r3;", "ld.shared.u32 %r8, [%r7];"},
+      {"st.u32 [%d5], %r3;", "ld.shared.u32 %r8, [%r7];"},
+      {"st.shared.u32 [%r6], %r3;", "xor.b64 %d5, %d5, 4;\nld.u32 %r8, [%d5];"},
+      {"", "shfl.sync.bfly.b32 %r8, %r3, 1, 31, -1;"},
+      {"st.shared.u32 [%r6], %r3;",
+       "and.b32 %r7, %r7, -8;\nld.shared.v2.u32 {%r9, %r10}, [%r7];\nand.b32 %r11, %r1, 1;\n"
+       "setp.eq.u32 %p3, %r11, 1;\nselp.b32 %r8, %r9, %r10, %p3;"}};
+  for (const auto& [from, to] : ways) {
+    EXPECT_EQ(sanitized(kInit, partial_tile(from, to, "4", store), 1, 32).text(), "") << to;
+    const Sanitized s = sanitized(kInit, partial_tile(from, to, "5", store), 1, 32);
+    EXPECT_EQ(s.text(), unset) << to;
+    EXPECT_EQ(s.result.findings.at(0).thread.x, 4u) << to;
+  }
+  const auto& [from, to] = ways[0];
+  for (const char* use :
+       {"setp.lt.u32 %p3, %r8, 5;\n@%p2 bra WITHIN;\nbra END;\nWITHIN:\n@%p3 st.global.u32 [%d7], 1;",
+        "mul.wide.u32 %d8, %r8, 4;\nadd.u64 %d8, %d1, %d8;\n@%p2 ld.global.u32 %r9, [%d8];",
+        "@%p2 red.shared.add.u32 [s], %r8;"}) {
+    EXPECT_EQ(sanitized(kInit, partial_tile(from, to, "4", use), 1, 32).text(), "") << use;
+    EXPECT_TRUE(
+        sanitized(kInit, partial_tile(from, to, "5", use), 1, 32).text().starts_with("unset-register"))
+        << use;
+  }
+  // Of each thread, by local memory; and what is written over is set.
+  const std::string local = "st.local.u32 [%d6], %r3;", back = "ld.local.u32 %r8, [%d6];";
+  EXPECT_EQ(sanitized(kInit, partial_tile(local, back, "5", store), 1, 32).text(), "");
+  EXPECT_EQ(sanitized(kInit, partial_tile(local, back, "6", store), 1, 32).text(), unset);
+  EXPECT_EQ(
+      sanitized(kInit, partial_tile(local + "\nst.local.u32 [%d6], 3;", back, "32", store), 1, 32).text(),
+      "");
+}
+TEST(Sanitizer, AGenericStoreOfWhatIsUnsetIsFoundInGlobalMemory) {
+  EXPECT_EQ(
+      sanitized(kInit, partial_tile("st.u32 [%d7], %r3;", "", "5", ""), 1, 32).text(),
+      "unset-register: uses %r3, which this thread never set, or made of what was never set or written");
+  EXPECT_EQ(sanitized(kInit, partial_tile("st.u32 [%d7], %r3;", "", "5", ""), 1, 5).text(), "");
+}
 TEST(Sanitizer, AnUnsetElementOfAVectorStoreIsNotWritten) {
   const std::string store = "st.global.v2.u32 [%d2], {%r1, %r4};\n";
   const std::string again = store + "st.global.u32 [%d2+4], 7;\n";
