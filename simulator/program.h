@@ -90,6 +90,7 @@ struct BlockWeights {
 struct SourcePosition {
   int line = 0;
   int location = -1;
+  int file = 0;  ///< index into ModuleImpl::files
 };
 
 /// What an instruction of the original PTX adds to BlockWeights.
@@ -147,8 +148,10 @@ struct Program {
 };
 
 struct ModuleImpl {
-  std::uint64_t id = 0;  ///< unique in the process; keys the module's variables in device memory
+  /// Keys the module's variables in device memory: unique in the process but for modules that are linked.
+  std::uint64_t id = 0;
   std::string file, version, target;
+  std::vector<std::string> files;  ///< by SourcePosition::file
   std::vector<KernelInfo> kernels;
   std::vector<Program> programs;
   std::vector<Variable> globals;

@@ -16,8 +16,10 @@ int type_bytes(std::string_view type) {
 }
 
 Variable Parser::variable() {
+  const int line = lex_.peek().line;
   Variable v = variable_declaration(nullptr);
-  v.external = std::exchange(external_, false);
+  v.linkage = std::exchange(linkage_, Linkage::kInternal);
+  v.line = line;
   initial_value(v);
   expect(';');
   return v;
