@@ -89,6 +89,7 @@ class Lowering {
   void lower_async_arrive(const Opcode& op);
   bool lower_mbarrier(const Opcode& op);
   bool lower_bulk(const Opcode& op);
+  void set_reduction(IrInst& i, const Opcode& op);
   bool lower_tensor_copy(const Opcode& op);
   bool lower_tensor_map(const Opcode& op);
   std::uint32_t tensor_map_address(const Operand& map);

@@ -32,6 +32,8 @@ Variable Parser::variable_declaration(std::string* type) {
   for (; t.text[0] == '.'; t = word()) {
     if (t.is(".align")) {
       v.alignment = static_cast<int>(integer());
+    } else if (t.is(".attribute")) {  // .managed, .unified: there is one memory
+      skip_parentheses();
     } else if (t.is(".v2") || t.is(".v4")) {
       vector = t.text[2] - '0';
     } else if (const int bytes = type_bytes(t.text.substr(1))) {
