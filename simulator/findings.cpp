@@ -86,6 +86,11 @@ namespace {
 }
 }  // namespace
 
+bool is_constant_memory(const Strand& s, std::uint64_t address) {
+  const Allocation* a = s.block->launch->memory->impl().find(address);
+  return a != nullptr && a->constant;
+}
+
 void find_allocation(Strand& s, const Inst* i, AddressCache& cache, std::uint64_t address, unsigned bytes,
                      bool write, int warp, int lane) {
   const char* verb = write ? "writes" : "reads";

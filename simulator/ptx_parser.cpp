@@ -36,6 +36,7 @@ void Parser::top_level() {
     device_function();
   } else if (t.is(".global") || t.is(".const")) {
     out_.globals.push_back(variable());
+    out_.globals.back().constant = t.is(".const");
   } else if (t.is(".shared")) {
     out_.shared.push_back(variable());
   } else if (t.is(".section")) {
@@ -193,6 +194,7 @@ void Parser::directive(Function& f) {
     declare_registers(f);
   } else if (t.is(".global") || t.is(".const")) {
     declare_global(f);
+    out_.globals.back().constant = t.is(".const");
   } else if (t.is(".shared")) {
     declare_variable(f.shared, variable(), t);
   } else if (t.is(".local")) {

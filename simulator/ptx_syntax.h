@@ -68,6 +68,7 @@ struct Variable {
   int alignment = 1;
   int element_bytes = 1;
   Linkage linkage = Linkage::kInternal;
+  bool constant = false;  ///< .const
   int line = 0;
   std::vector<std::byte> initial;  ///< empty: zero
   struct Pointer {
