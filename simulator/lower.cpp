@@ -282,6 +282,7 @@ Program Lowering::run() {
     throw Error(file_.file, fn_.info.line, 1, fmt::format("kernel '{}' has no instructions", fn_.info.name));
   emit("@exit").guarded = false;
   mark_polls();
+  mark_guesses();
   propagate_copies(f_);
   mark_memos();
   finish(program_);
