@@ -3,6 +3,8 @@
 #include <cooperative_groups/memcpy_async.h>
 #include <cuda/barrier>
 #include <cuda/pipeline>
+#include <cuda/ptx>
+#include <cuda_pipeline.h>
 
 namespace cg = cooperative_groups;
 
@@ -180,6 +182,28 @@ extern "C" __global__ void sparse_rows(const int* begins, const int* columns, co
   }
 }
 
+/// Which space generic addresses are of; a managed variable.
+__device__ __managed__ int managed = 5;
+__constant__ int kNumbers[4] = {7, 8, 9, 10};
+extern "C" __global__ void spaces(const int* in, int* out) {
+  __shared__ int shared[4];
+  int local[4] = {1, 2, 3, in[0]};
+  if (threadIdx.x < 4) shared[threadIdx.x] = threadIdx.x;
+  const void* places[] = {in, shared, local, kNumbers, &managed};
+  const void* p = places[threadIdx.x % 5];
+  out[threadIdx.x] = __isGlobal(p) + 2 * __isShared(p) + 4 * __isLocal(p) + 8 * __isConstant(p) + 16 * managed;
+}
+
+/// Copies of 16 bytes to shared memory, every second of them cut short and filled up with zeros (cuda_pipeline.h).
+extern "C" __global__ void cut_copies(const int4* in, int4* out) {
+  __shared__ int4 tile[64];
+  __pipeline_memcpy_async(&tile[threadIdx.x], in + threadIdx.x, 16, threadIdx.x & 1 ? 4 : 0);
+  __pipeline_commit();
+  __pipeline_wait_prior(0);
+  __syncthreads();
+  out[threadIdx.x] = tile[63 - threadIdx.x];
+}
+
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
 /// A histogram over a cluster's shared memories (CUDA C++ Programming Guide, distributed shared memory).
 extern "C" __global__ void __cluster_dims__(4) cluster_histogram(const int* in, int* bins, int n) {
@@ -210,5 +234,45 @@ extern "C" __global__ void __cluster_dims__(8) cluster_sums(const float* in, flo
     for (int k = 0; k < 8; ++k) all += sums[k];
     out[blockIdx.x] = all;
   }
+}
+
+/// Sums of pairs and fours of floats by one atomic each.
+extern "C" __global__ void vector_atomics(float4* fours, float2* pairs) {
+  atomicAdd(fours + threadIdx.x % 3, make_float4(1, 2, 3, threadIdx.x));
+  atomicAdd(pairs + threadIdx.x % 3, make_float2(.5f, 1));
+}
+
+/// A bulk copy in, and a bulk reduction out (cuda::ptx).
+extern "C" __global__ void bulk_sums(const int* in, int* out) {
+  namespace ptx = cuda::ptx;
+  __shared__ alignas(128) int tile[256];
+  __shared__ uint64_t barrier;
+  if (threadIdx.x == 0) {
+    ptx::mbarrier_init(&barrier, 1);
+    ptx::fence_proxy_async();
+    ptx::cp_async_bulk(ptx::space_cluster, ptx::space_global, tile, in + blockIdx.x * 256, sizeof tile, &barrier);
+    ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared, &barrier, sizeof tile);
+  }
+  __syncthreads();
+  while (!ptx::mbarrier_try_wait_parity(&barrier, 0)) {
+  }
+  tile[threadIdx.x] *= 2;
+  ptx::fence_proxy_async(ptx::space_shared);
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  ptx::cp_reduce_async_bulk(ptx::space_global, ptx::space_shared, ptx::op_add, out, tile, sizeof tile);
+  ptx::cp_async_bulk_commit_group();
+  ptx::cp_async_bulk_wait_group(ptx::n32_t<0>{});
+}
+#endif
+
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 1000
+/// Loads and stores of 32 bytes.
+extern "C" __global__ void wide_accesses(const int* in, int* out) {
+  int v[8];
+  asm("ld.global.v8.b32 {%0,%1,%2,%3,%4,%5,%6,%7}, [%8];"
+      : "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3]), "=r"(v[4]), "=r"(v[5]), "=r"(v[6]), "=r"(v[7])
+      : "l"(in + threadIdx.x * 8));
+  asm volatile("st.global.v8.b32 [%8], {%0,%1,%2,%3,%4,%5,%6,%7};" ::"r"(v[7]), "r"(v[6]), "r"(v[5]), "r"(v[4]), "r"(v[3]), "r"(v[2]), "r"(v[1]), "r"(v[0]), "l"(out + threadIdx.x * 8));
 }
 #endif

@@ -1,4 +1,4 @@
-"""Kernels in the manner of CUDA's samples and of well-known libraries (numeric.cu, bits.cu, warps.cu, memory.cu), and what numpy says they compute."""
+"""Kernels in the manner of CUDA's samples and of well-known libraries (numeric.cu, bits.cu, warps.cu, memory.cu, libraries.cu), and what numpy says they compute."""
 import hashlib
 import math
 import zlib
@@ -258,7 +258,7 @@ def bits():
     bins = numbers(500, 0, 7)
     count = numpy.bincount(bins, minlength=7)
     yield of("atomics on halves", {"x": bins, "p": numpy.zeros((7, 2), "f2"), "h": numpy.zeros(7, "f2"), "b": numpy.zeros(7, "u2")}, {
-        "p": numpy.stack([count, count / 2], axis=1), "h": 2 * count}, [launch("narrow_atomics", 4, 128, ["x", "p", "h", "b", "i32:500"])])
+        "p": numpy.stack([count, count / 2], axis=1), "h": 2 * count, "b": bf16(count.astype("f4"))}, [launch("narrow_atomics", 4, 128, ["x", "p", "h", "b", "i32:500"])])
 
     left, right = (numpy.random.default_rng(k).integers(-128, 128, (32, 64)).astype("i1") for k in (1, 2))
     yield of("product, wmma of bytes", {"a": left.view("u1"), "b": right.view("u1"), "c": room((32, 32), "i4")}, {"c": 2 * (left.astype("i4") @ right.astype("i4").T)}, [
@@ -359,12 +359,95 @@ def memory():
     y = numpy.array([(values[b:e].astype("f8") * v[columns[b:e]]).sum() for b, e in zip(begins, begins[1:])])
     yield of("sparse rows from a queue", {"b": begins, "c": columns, "v": values, "x": v, "y": room(40, "f4"), "n": numpy.zeros(1, "i4")}, {"y": y}, [
         launch("sparse_rows", 3, 64, ["b", "c", "v", "x", "y", "i32:40", "n"])])
+    yield of("spaces of addresses", {"x": numbers(4), "y": room(40, "i4")}, {"y": numpy.array([80 + (1, 2, 4, 8, 1)[k % 5] for k in range(40)])}, [launch("spaces", 1, 40, ["x", "y"])])
+    x = numbers(256).reshape(64, 4)
+    cut = x.copy()
+    cut[1::2, 3] = 0
+    yield of("copies cut short", {"x": x, "y": room((64, 4), "i4")}, {"y": cut[::-1]}, [launch("cut_copies", 1, 64, ["x", "y"])])
+    of_place = [[k for k in range(96) if k % 3 == j] for j in range(3)]
+    yield of("atomics on vectors", {"a": numpy.zeros((3, 4), "f4"), "b": numpy.zeros((3, 2), "f4")}, {
+        "a": numpy.array([[32, 64, 96, sum(p)] for p in of_place]), "b": numpy.array([[16, 32]] * 3)}, [launch("vector_atomics", 1, 96, ["a", "b"])], HOPPER)
+    x = numbers(1024)
+    yield of("bulk reductions", {"x": x, "y": numpy.zeros(256, "i4")}, {"y": 2 * x.reshape(4, 256).sum(axis=0)}, [launch("bulk_sums", 4, 256, ["x", "y"])], HOPPER)
+    yield of("accesses of 32 bytes", {"x": x, "y": room((128, 8), "i4")}, {"y": x.reshape(128, 8)[:, ::-1]}, [launch("wide_accesses", 1, 128, ["x", "y"])], ("100", "120"))
     x = numbers(3000, 0, 10000)
     yield of("histogram of a cluster", {"x": x, "y": numpy.zeros(256, "i4")}, {"y": numpy.bincount(x & 255, minlength=256)}, [launch("cluster_histogram", 8, 128, ["x", "y", "i32:3000"])], HOPPER)
     x = floats(8, 128)
     yield of("sums of a cluster", {"x": x, "y": room(8, "f4")}, {"y": numpy.full(8, x.sum())}, [launch("cluster_sums", 8, 128, ["x", "y"])], HOPPER)
 
 
+def philox(counter, key):
+    """Four words of Philox4x32-10 (Salmon et al., 2011)."""
+    c, k = list(counter), list(key)
+    for _ in range(10):
+        low, high = c[0] * 0xd2511f53, c[2] * 0xcd9e8d57
+        c = [(high >> 32) ^ c[1] ^ k[0], high & 0xffffffff, (low >> 32) ^ c[3] ^ k[1], low & 0xffffffff]
+        k = [(k[0] + 0x9e3779b9) & 0xffffffff, (k[1] + 0xbb67ae85) & 0xffffffff]
+    return c
+
+
+def nearest(values, exponent_bits, mantissa_bits, top):
+    """Of small floats without infinities, the nearest to each value; ties to even."""
+    lowest = 2 - (1 << exponent_bits - 1)
+    out = []
+    for v in values.tolist():
+        step = 2.**(max(math.floor(math.log2(abs(v))) if v else lowest, lowest) - mantissa_bits)
+        out.append(math.copysign(min(round(abs(v) / step) * step, top), v))
+    return out
+
+
+def libraries():
+    def of(name, buffers, expected, steps, archs=EVERY):
+        return name, "libraries", archs, buffers, expected, steps
+
+    x, y = floats(200, seed=1) * 3, floats(200, seed=2) * 2
+    f = numpy.float32
+    rows = []
+    for i, (a, b) in enumerate(zip(x, y)):
+        p, q = float(a), float(b)
+        big = float(a * f(1e5))
+        mantissa, exponent = math.frexp(p)
+        rows.append([
+            math.sin(big), math.cos(big), math.tan(p), math.atan2(p, q), math.expm1(p), math.log1p(abs(p)), math.erf(p), math.erfc(p), math.lgamma(abs(p) + .5), math.gamma(abs(p) + .5),
+            abs(p)**q, math.copysign(abs(p)**(1 / 3), p), math.hypot(p, q), math.fmod(float(a * f(100)), q), math.remainder(float(a * f(100)), q), math.asinh(p), math.acos(p / (abs(p) + 1)),
+            math.tanh(p), numpy.nextafter(a, b), math.ldexp(p, i % 20 - 10), round(p * 7) + math.trunc(q * 3) + math.floor(abs(p) + .5) * math.copysign(1, p), mantissa + exponent,
+            2**p + 10**q + math.log2(abs(p)) + math.log10(abs(q)), max(p - q, 0) + p * q + 1 + math.copysign(1, q)])
+    yield of("functions of floats", {"a": x, "b": y, "y": room((200, 24), "f4")}, {"y": numpy.array(rows)}, [launch("functions_f32", 2, 128, ["a", "b", "y", "i32:200"])])
+    x, y, rows = x.astype("f8"), y.astype("f8"), []
+    for p, q in zip(x.tolist(), y.tolist()):
+        rows.append([
+            math.sin(p * 1e10), math.cos(p * 1e10), abs(p)**q, math.erf(p), math.lgamma(abs(p) + .5), math.copysign(abs(p)**(1 / 3), p) + math.asinh(q), math.fmod(p * 1000, q),
+            math.atan2(p, q) + math.acos(p / (abs(p) + 1)), math.expm1(p) + math.log1p(abs(q)), math.tanh(p) + math.sinh(q), abs(p)**-.5 + abs(q)**(-1 / 3), p * q + p / q + p * q + 1])
+    yield of("functions of doubles", {"a": x, "b": y, "y": room((200, 12), "f8")}, {"y": numpy.array(rows)}, [launch("functions_f64", 2, 128, ["a", "b", "y", "i32:200"])])
+
+    seed = 0x123456789abcdef
+    drawn = [philox((0, 0, i, 0), (seed & 0xffffffff, seed >> 32)) for i in range(128)]
+    yield of("cuRAND Philox", {"y": room((128, 4), "u4")}, {"y": numpy.array(drawn, "u4")}, [launch("philox", 1, 128, ["y", f"i64:{seed}"])])
+    yield of("cuRAND normal numbers", {"s": numpy.zeros(64 * 12, "u4"), "y": room(2, "f4")}, {"y": (numpy.array([0, 1]), .02, .03)}, [launch("xorwow_moments", 1, 64, ["s", "y", "i32:200"])])
+
+    keys, count = numbers(1200, 0, 300), 1200
+    results = {name: numpy.zeros(count, "i4") for name in ("s", "o", "u", "h")}
+    for base in range(0, count, 512):
+        tile = keys[base:base + 512]
+        order = numpy.argsort(tile, kind="stable")
+        heads = numpy.diff(tile[order], prepend=tile[order][0] - 1) != 0
+        for name, part in (("s", tile[order]), ("o", base + order), ("u", heads.cumsum()), ("h", heads)):
+            results[name][base:base + 512] = part
+    yield of("CUB block collectives", {"k": keys, **{name: room(count, "i4") for name in results}}, results, [launch("block_collectives", 3, 128, ["k", "s", "o", "u", "h", f"i32:{count}"])])
+    letters = numpy.random.default_rng(4).integers(0, 256, (3, 1024)).astype("u1")
+    yield of("CUB block histogram", {"x": letters, "y": room((3, 256), "u4"), "m": room(12, "i4")}, {
+        "y": numpy.array([numpy.bincount(row, minlength=256) for row in letters]), "m": letters[:, ::8].reshape(12, 32).max(axis=1)}, [launch("block_histogram", 3, 128, ["x", "y", "m"])])
+
+    x = floats(200, 2)
+    z = x[:, 0] + 1j * x[:, 1].astype("f8")
+    turned = numpy.array([w**(i % 4 + 1) for i, w in enumerate(z)]) / (z + 2j)
+    size = numpy.where(numpy.abs(z) > 1, numpy.abs(z)**4, -1)
+    yield of("libcu++ on the device", {"x": x, "y": room((200, 2), "f4")}, {"y": numpy.stack([turned.real + size, turned.imag], axis=1)}, [launch("standard_library", 2, 128, ["x", "y", "i32:200"])])
+    x = numpy.concatenate([floats(90) * 3, numpy.array([0, .25, -.75, 2.5, 5, 6, 7.25, 28, 40, -100], "f4")]).astype("f4")
+    small = numpy.stack([nearest(x, 2, 3, 7.5), nearest(x, 3, 2, 28.), nearest(x, 2, 1, 6.)], axis=1)
+    yield of("fp6 and fp4", {"x": x, "y": room(small.shape, "f4")}, {"y": small}, [launch("fp6_fp4", 1, 128, ["x", "y", f"i32:{x.size}"])])
+
+
 def programs():
-    for part in (numeric, bits, warps, memory):
+    for part in (numeric, bits, warps, memory, libraries):
         yield from part()
