@@ -168,6 +168,8 @@ class Block : public BlockRun {
 Dim3 block_coordinates(const LaunchContext& context, std::uint64_t linear);
 /// "file:line" of the CUDA source an instruction comes from, or empty.
 std::string cuda_location(const LaunchContext& context, std::uint32_t inst);
+/// The PTX file that an instruction is of: a kernel may have called functions of other modules.
+const std::string& ptx_file(const LaunchContext& context, std::uint32_t inst);
 Finding make_finding(const BlockRun& block, const Strand& s, const Inst* i, FindingKind kind,
                      std::string message, int warp, int lane);
 

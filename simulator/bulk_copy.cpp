@@ -192,6 +192,10 @@ const Inst* run_bulk_store(Strand& s, const Inst* i) {
                           .from = at.offset,
                           .to = global_bytes(s, i, to, bytes, true, w, l),
                           .bytes = bytes};
+      if (i->flags != 0) {
+        c.box = std::make_shared<TensorBox>(TensorBox{
+            .parts = {{0, bytes, c.to}}, .element_bytes = i->count, .reduction = AtomicOp(i->flags - 1)});
+      }
       c.group = open_bulk_group(b, c.warp, l);
       if (b.checks != nullptr) {
         const GlobalRange range{to, bytes};

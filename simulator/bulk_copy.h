@@ -67,7 +67,7 @@ struct BulkCopies {
     std::uint32_t bytes = 0;
     std::uint32_t time = 0;                ///< of the sanitizers
     bool moved = false;                    ///< its thread has waited until it was read
-    std::shared_ptr<const TensorBox> box;  ///< of a tensor copy, in place of `to`
+    std::shared_ptr<const TensorBox> box;  ///< of a tensor copy or a reduction, in place of `to`
   };
   std::vector<Load> loads;
   std::vector<Store> stores;             ///< in the order issued

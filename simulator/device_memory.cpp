@@ -60,6 +60,7 @@ DeviceAddress DeviceMemory::adopt(std::vector<std::byte> contents, std::string n
   a.bytes = std::move(contents);
   a.name = std::move(name);
   a.live = true;
+  a.constant = false;
   return (index + kFirstAllocation) << kAllocationShift;
 }
 
@@ -110,6 +111,7 @@ DeviceAddress variable_address(DeviceMemory& memory, const ptx::ModuleImpl& modu
   const ptx::Variable& v = module.globals[index];
   const DeviceAddress address = memory.allocate(static_cast<std::size_t>(v.bytes), v.name);
   known[{module.id, index}] = address;
+  memory.impl().find(address)->constant = v.constant;
   memory.fill(address, static_cast<std::size_t>(v.bytes), std::byte{0});
   memory.write(address, v.initial);
   for (const ptx::Variable::Pointer& p : v.pointers) {

@@ -19,6 +19,7 @@ struct Allocation {
   ByteFlags written;  ///< empty: not tracked
   std::string name;
   bool live = false;
+  bool constant = false;  ///< of a .const variable
 
   void mark_written(std::size_t offset, std::size_t count);
 };

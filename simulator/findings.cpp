@@ -50,6 +50,10 @@ Dim3 block_coordinates(const LaunchContext& context, std::uint64_t linear) {
           static_cast<std::uint32_t>(linear / g.x / g.y)};
 }
 
+const std::string& ptx_file(const LaunchContext& context, std::uint32_t inst) {
+  return context.module->files[static_cast<std::size_t>(context.program->positions[inst].file)];
+}
+
 std::string cuda_location(const LaunchContext& context, std::uint32_t inst) {
   const ptx::SourcePosition& at = context.program->positions[inst];
   if (at.location < 0) return {};
@@ -71,6 +75,8 @@ Finding make_finding(const BlockRun& block, const Strand& s, const Inst* i, Find
   const Dim3& b = context.launch->block;
   f.thread = {t % b.x, t / b.x % b.y, t / b.x / b.y};
   f.message = std::move(message);
+  if (const std::string& file = ptx_file(context, i->id); file != context.module->file)
+    f.message += fmt::format(" (in {})", file);
   return f;
 }
 
@@ -79,6 +85,11 @@ namespace {
   throw FindingError{make_finding(*s.block, s, i, kind, std::move(message), warp, lane), s.block->index};
 }
 }  // namespace
+
+bool is_constant_memory(const Strand& s, std::uint64_t address) {
+  const Allocation* a = s.block->launch->memory->impl().find(address);
+  return a != nullptr && a->constant;
+}
 
 void find_allocation(Strand& s, const Inst* i, AddressCache& cache, std::uint64_t address, unsigned bytes,
                      bool write, int warp, int lane) {
@@ -167,7 +178,7 @@ void raise_finding(Strand& s, const Inst* i, FindingKind kind, const char* what,
 void raise_depth(const Strand& s, const Inst* i) {
   const LaunchContext& context = *s.block->launch;
   throw Error(
-      context.module->file, context.program->positions[i->id].line, 0,
+      ptx_file(context, i->id), context.program->positions[i->id].line, 0,
       fmt::format("lanes of a warp part more than {} times without meeting again, which is more than the "
                   "simulator keeps",
                   kMaxDepth),
@@ -177,7 +188,7 @@ void raise_depth(const Strand& s, const Inst* i) {
 void raise_base_offset(const Strand& s, const Inst* i) {
   const LaunchContext& context = *s.block->launch;
   throw Error(
-      context.module->file, context.program->positions[i->id].line, 0,
+      ptx_file(context, i->id), context.program->positions[i->id].line, 0,
       "matrix descriptors with a base offset are not simulated",
       "align matrices in shared memory to the repeating pattern of their swizzle (256, 512 or 1024 bytes)");
 }

@@ -102,6 +102,11 @@ constexpr std::string_view kBulkPatterns[] = {
     "cp.async.bulk.tensor.{1d,2d,3d,4d,5d}.shared::cta.global{,.tile}.mbarrier::complete_tx::bytes{,.L2::"
     "cache_hint}",
     "cp.async.bulk.wait_group{,.read}",
+    "cp.reduce.async.bulk.global.shared::cta.bulk_group{,.L2::cache_hint}.{add.u32,add.s32,add.u64,add.f32,"
+    "add.f64,"
+    "add.noftz.f16,add.noftz.bf16,min.u32,min.s32,min.u64,min.s64,max.u32,max.s32,max.u64,max.s64,and.b32,"
+    "and.b64,"
+    "or.b32,or.b64,xor.b32,xor.b64,inc.u32,dec.u32}",
     "cp.reduce.async.bulk.tensor.{1d,2d,3d,4d,5d}.global.shared::cta.{add,min,max,inc,dec,and,or,xor}{,.tile}"
     "."
     "bulk_group{,.L2::cache_hint}",

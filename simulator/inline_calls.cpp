@@ -53,7 +53,8 @@ class Inliner {
   };
 
   [[noreturn]] void fail(const Statement& s, std::string message, std::string hint) const {
-    throw Error(file_.file, s.line, s.column, std::move(message), std::move(hint));
+    throw Error(file_.files[static_cast<std::size_t>(s.file)], s.line, s.column, std::move(message),
+                std::move(hint));
   }
 
   void copy_body(const Function& from, const Site& site) {
@@ -129,9 +130,9 @@ class Inliner {
     const Operand& who = call.operands[1];
     for (const Function& f : file_.device_functions)
       if (f.info.name == who.name) return f;
-    fail(call, fmt::format("function '{}' has no body in this file", who.name),
-         "link the device code into one PTX file; of the system's functions, vprintf and __assertfail are "
-         "known");
+    fail(call, fmt::format("function '{}' has no body in any module of the program", who.name),
+         "name the module that has it, too, in a script (docs/ptx_programs.md); of the system's functions, "
+         "vprintf and __assertfail are known");
   }
 
   /// A call through a register is one of each function whose address is taken and that fits.

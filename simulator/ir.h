@@ -66,8 +66,10 @@ struct SlotAssignment {
   std::uint32_t register_bytes = 0;
   int pressure = 0;  ///< most 32-bit registers live at once
   /// Values that some path from the start reads before it sets them, elements of vectors that are loaded with
-  /// others and may not be used, and what is computed from both.
+  /// others and may not be used, and what is computed from both. Where such values are stored to shared or
+  /// local memory, what is loaded from there as well.
   std::vector<bool> unset;
+  bool passes_unset = false;  ///< Program::passes_unset
 };
 SlotAssignment assign_slots(const IrFunction& f);
 

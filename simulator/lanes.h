@@ -31,6 +31,33 @@ struct VecOf {
 template <class T, int N>
 using vec = typename VecOf<T, N>::type;
 
+/// GCC 12 compares, selects and shuffles vectors of two AVX2 registers element by element: they are taken one
+/// half at a time.
+#if defined(__AVX2__) && !defined(__AVX512F__)
+constexpr bool kHalves = true;
+#else
+constexpr bool kHalves = false;
+#endif
+/// f of both halves of vectors of 64 bytes, where that is faster than f of the whole.
+template <class F, class V, class... W>
+SW_INLINE V by_halves(F f, V a, W... b) {
+  if constexpr (kHalves && sizeof(V) == 64) {
+    using Half = vec<std::remove_reference_t<decltype(a[0])>, 32 / sizeof(a[0])>;
+    Half h[2];
+    const auto half = [](auto v, int k) __attribute__((always_inline)) {
+      Half both[2];
+      __builtin_memcpy(both, &v, sizeof both);
+      return both[k];
+    };
+    h[0] = f(half(a, 0), half(b, 0)...);
+    h[1] = f(half(a, 1), half(b, 1)...);
+    __builtin_memcpy(&a, h, sizeof a);
+    return a;
+  } else {
+    return f(a, b...);
+  }
+}
+
 template <class V>
 SW_INLINE V load(const std::byte* p) {
   V v;
@@ -73,7 +100,14 @@ SW_INLINE vec<u32, 8> lane_bits<8>() {
 /// Bit l of `bits` as all-ones in lane l.
 template <int N>
 SW_INLINE vec<i32, N> expand(u32 bits) {
-  return (vec<i32, N>)((splat<u32, N>(bits) & lane_bits<N>()) != 0);
+  if constexpr (kHalves && N == 16) {
+    const vec<i32, 8> h[2] = {expand<8>(bits), expand<8>(bits >> 8)};
+    vec<i32, 16> all;
+    __builtin_memcpy(&all, h, sizeof all);
+    return all;
+  } else {
+    return (vec<i32, N>)((splat<u32, N>(bits) & lane_bits<N>()) != 0);
+  }
 }
 
 SW_INLINE u32 movemask(vec<i32, 16> m) {
@@ -99,6 +133,9 @@ SW_INLINE u32 movemask(vec<i32, 8> m) {
   return _mm_movemask_ps(h[0]) | _mm_movemask_ps(h[1]) << 4;
 #endif
 }
+#if defined(__AVX2__)
+SW_INLINE u32 movemask(vec<i64, 4> m) { return u32(_mm256_movemask_pd((__m256d)m)); }
+#endif
 SW_INLINE u32 movemask(vec<i64, 8> m) { return movemask(__builtin_convertvector(m, vec<i32, 8>)); }
 
 /// True if any bit of v is set.
@@ -115,17 +152,24 @@ SW_INLINE bool any(vec<i64, 8> v) {
 
 template <class T, int N>
 SW_INLINE vec<T, N> select(vec<i32, N> m, vec<T, N> a, vec<T, N> b) {
-  if constexpr (sizeof(T) == 8) {
-    return __builtin_convertvector(m, vec<i64, N>) ? a : b;
-  } else {
-    return m ? a : b;
-  }
+  using Mask = vec<std::conditional_t<sizeof(T) == 8, i64, i32>, N>;
+  const auto mask = __builtin_convertvector(m, Mask);
+  if constexpr (kHalves)
+    return (vec<T, N>)(((Mask)a & mask) | ((Mask)b & ~mask));
+  else
+    return mask ? a : b;
 }
 
 /// fma with one rounding, in hardware where the target has it.
 SW_INLINE vec<f32, 16> fma_v(vec<f32, 16> a, vec<f32, 16> b, vec<f32, 16> c) {
 #if defined(__AVX512F__)
   return (vec<f32, 16>)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+#elif defined(__FMA__)
+  return by_halves(
+      [](auto x, auto y, auto z) __attribute__((always_inline)) {
+        return (vec<f32, 8>)_mm256_fmadd_ps((__m256)x, (__m256)y, (__m256)z);
+      },
+      a, b, c);
 #else
   vec<f32, 16> r;
   for (int j = 0; j < 16; ++j) r[j] = __builtin_fmaf(a[j], b[j], c[j]);
@@ -135,6 +179,12 @@ SW_INLINE vec<f32, 16> fma_v(vec<f32, 16> a, vec<f32, 16> b, vec<f32, 16> c) {
 SW_INLINE vec<f64, 8> fma_v(vec<f64, 8> a, vec<f64, 8> b, vec<f64, 8> c) {
 #if defined(__AVX512F__)
   return (vec<f64, 8>)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c);
+#elif defined(__FMA__)
+  return by_halves(
+      [](auto x, auto y, auto z) __attribute__((always_inline)) {
+        return (vec<f64, 4>)_mm256_fmadd_pd((__m256d)x, (__m256d)y, (__m256d)z);
+      },
+      a, b, c);
 #else
   vec<f64, 8> r;
   for (int j = 0; j < 8; ++j) r[j] = __builtin_fma(a[j], b[j], c[j]);
@@ -169,10 +219,10 @@ SW_INLINE const Inst* map(Strand& s, const Inst* i, F f) {
   return i + 1;
 }
 
-/// As map, for a comparison: destination predicate, two sources.
-template <bool M, class S, class F>
+/// As map, for a comparison: destination predicate, two sources. `kNarrow`: of vectors of 32 bytes.
+template <bool M, class S, bool kNarrow, class F>
 SW_INLINE const Inst* compare(Strand& s, const Inst* i, F f) {
-  constexpr int N = sizeof(S) == 8 ? 8 : 16;
+  constexpr int N = (kNarrow ? 32 : 64) / static_cast<int>(sizeof(S));
   std::byte* const regs = s.regs;
   const int first = s.first_warp, last = s.last_warp;
   for (int w = first; w < last; ++w) {
@@ -239,7 +289,29 @@ SW_INLINE vec<u32, 16> pick(vec<u32, 16> a, vec<u32, 16> b, vec<i32, 16> from) {
   for (int j = 0; j < 16; ++j) r[j] = both[from[j] & 31];
   return r;
 #else
-  return __builtin_shuffle(a, b, from);
+  if constexpr (kHalves) {  // within each register, then of the four the one that is asked for
+    u32 both[32];
+    __builtin_memcpy(both, &a, 64);
+    __builtin_memcpy(both + 16, &b, 64);
+    vec<u32, 16> r;
+    SW_UNROLL
+    for (int h = 0; h < 2; ++h) {
+      vec<i32, 8> at;
+      __builtin_memcpy(&at, reinterpret_cast<const char*>(&from) + h * 32, 32);
+      vec<u32, 8> part = {};
+      SW_UNROLL
+      for (int k = 0; k < 4; ++k) {
+        vec<u32, 8> words;
+        __builtin_memcpy(&words, both + 8 * k, 32);
+        const auto here = (vec<i32, 8>)((at >> 3 & 3) == k);
+        part |= __builtin_shuffle(words, at & 7) & (vec<u32, 8>)here;
+      }
+      __builtin_memcpy(reinterpret_cast<char*>(&r) + h * 32, &part, 32);
+    }
+    return r;
+  } else {
+    return __builtin_shuffle(a, b, from);
+  }
 #endif
 }
 

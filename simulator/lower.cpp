@@ -36,7 +36,7 @@ std::int64_t lay_out(std::map<std::string, std::int64_t, std::less<>>& offsets,
     if (external && only_static) break;
     for (const auto* list : {&a, &b}) {
       for (const Variable& v : *list) {
-        if ((v.external || v.bytes == 0) != external) continue;
+        if ((v.linkage == Linkage::kExternal || v.bytes == 0) != external) continue;
         alignment = std::max<std::int64_t>(alignment, v.alignment);
         const std::int64_t base = align_up(at, v.alignment);
         offsets[v.name] = base;
@@ -107,7 +107,8 @@ Lowering::Lowering(const File& file, const Function& function) : file_(file), fn
 
 void Lowering::fail(std::string message, std::string hint) const {
   const Statement& s = fn_.body[static_cast<std::size_t>(current_)];
-  throw Error(file_.file, s.line, s.column, std::move(message), std::move(hint));
+  throw Error(file_.files[static_cast<std::size_t>(s.file)], s.line, s.column, std::move(message),
+              std::move(hint));
 }
 void Lowering::unknown() const {
   const Statement& s = fn_.body[static_cast<std::size_t>(current_)];
@@ -281,6 +282,7 @@ Program Lowering::run() {
     throw Error(file_.file, fn_.info.line, 1, fmt::format("kernel '{}' has no instructions", fn_.info.name));
   emit("@exit").guarded = false;
   mark_polls();
+  mark_guesses();
   propagate_copies(f_);
   mark_memos();
   finish(program_);

@@ -89,6 +89,7 @@ class Lowering {
   void lower_async_arrive(const Opcode& op);
   bool lower_mbarrier(const Opcode& op);
   bool lower_bulk(const Opcode& op);
+  void set_reduction(IrInst& i, const Opcode& op);
   bool lower_tensor_copy(const Opcode& op);
   bool lower_tensor_map(const Opcode& op);
   std::uint32_t tensor_map_address(const Operand& map);
@@ -122,6 +123,10 @@ class Lowering {
   void lower_branch();
   void count_statement(int index);
   void mark_polls();
+  /// Plain loads whose value a compare-and-swap of the same address compares with: the first guess of a loop
+  /// (CUDA C++ Programming Guide, Atomic Functions). A stale one is found out, so they make no race with
+  /// atomics.
+  void mark_guesses();
   void mark_memos();
 
   const File& file_;

@@ -121,13 +121,17 @@ std::uint32_t Lowering::whole_address(const Operand& address) {
   return sum;
 }
 
-/// cp.async.bulk: between global and shared memory.
+/// cp.async.bulk, cp.reduce.async.bulk: between global and shared memory.
 bool Lowering::lower_bulk(const Opcode& op) {
   const Statement& s = fn_.body[static_cast<std::size_t>(current_)];
-  if (op.base != "cp" || op.modifiers.size() < 3 || op.modifiers[0] != "async" || op.modifiers[1] != "bulk")
+  const bool reduce = !op.modifiers.empty() && op.modifiers[0] == "reduce";
+  const std::size_t first = reduce ? 1 : 0;
+  if (op.base != "cp" || op.modifiers.size() < first + 3 || op.modifiers[first] != "async" ||
+      op.modifiers[first + 1] != "bulk")
     return false;
   require_sm(kBulkSm, "bulk copies");
-  const std::vector<std::string_view> rest(op.modifiers.begin() + 2, op.modifiers.end());
+  const std::vector<std::string_view> rest(op.modifiers.begin() + static_cast<std::ptrdiff_t>(first) + 2,
+                                           op.modifiers.end());
   if (rest[0] == "commit_group") {
     if (rest.size() != 1) unknown();
     if (!s.operands.empty()) fail(fmt::format("{} takes no operands", s.opcode));
@@ -171,7 +175,20 @@ bool Lowering::lower_bulk(const Opcode& op) {
   if (rest[0] == "shared::cluster") i.flags = sim::kBulkRemote;
   i.o[4] = ranks;
   if (multicast) i.flags |= sim::kBulkMulticast;
+  if (reduce) set_reduction(i, op);
   return true;
+}
+
+/// Of a bulk copy: flags are the operation from 1 on, count is the bytes of an element.
+void Lowering::set_reduction(IrInst& i, const Opcode& op) {
+  const std::size_t last = op.modifiers.size() - 1;
+  const auto form = sim::find_atomic(op.modifiers[op.has("noftz") ? last - 2 : last - 1], op.last());
+  SW_CHECK(form, "no atomic is {}", op.last());
+  const sim::AtomicOp atomic = form->op == sim::AtomicOp::kAddF32 ? sim::AtomicOp::kAddF32Flush : form->op;
+  i.flags = static_cast<std::uint8_t>(1 + static_cast<int>(atomic));
+  i.count = static_cast<std::uint8_t>(form->bytes);
+  i.aux |= sim::kStrong;
+  program_.has_global_atomics = true;  // blocks run in order
 }
 
 /// The kernel needs a device of that compute capability for `what`.

@@ -320,6 +320,7 @@ bool Lowering::lower_control(const Opcode& op) {
     i.flags = static_cast<std::uint8_t>(space.starts_with("shared")  ? sim::kSharedWindow
                                         : space == "local"           ? sim::kLocalWindow
                                         : space.starts_with("param") ? sim::kParamWindow
+                                        : space == "const"           ? sim::kConstantWanted
                                                                      : 0);
   } else {
     return false;

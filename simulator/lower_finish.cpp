@@ -70,7 +70,7 @@ class Decoder {
     d.flags = i.flags;
     d.aux = static_cast<std::uint16_t>(i.aux | (i.polls ? sim::kPolls : 0));
     const Statement& s = fn_.body[std::min<std::size_t>(i.statement, fn_.body.size() - 1)];
-    p_.positions.push_back({s.line, s.location});
+    p_.positions.push_back({s.line, s.location, s.file});
     p_.rows.push_back(i.row);
     const bool loads = std::string_view(rows_[i.row].spelling).starts_with("@ld.");
     p_.read_elements.push_back(loads ? read_elements(i) : i.count);
@@ -178,6 +178,7 @@ void Lowering::finish(Program& p) {
     p.inits.push_back(slot_init(f_.values[v], slots.offset[v]));
   }
   p.register_bytes = slots.register_bytes;
+  p.passes_unset = slots.passes_unset;
   p.info.virtual_registers = static_cast<int>(fn_.registers.size());
   p.info.instructions = static_cast<int>(fn_.body.size());
   // ptxas needs a few registers for itself and never allots fewer than 16.
@@ -201,13 +202,14 @@ const KernelInfo* Module::kernel(std::string_view name) const {
   return nullptr;
 }
 
-Module parse(std::string_view text, std::string file) {
-  static std::atomic<std::uint64_t> next_id{1};
-  File syntax = parse_file(text, std::move(file));
+namespace {
+
+Module module_of(File& syntax, std::uint64_t id) {
   resolve_function_pointers(syntax);
   auto impl = std::make_unique<ModuleImpl>();
-  impl->id = next_id++;
+  impl->id = id;
   impl->file = syntax.file;
+  impl->files = syntax.files;
   impl->version = syntax.version;
   impl->target = syntax.target;
   impl->globals = syntax.globals;
@@ -220,6 +222,25 @@ Module parse(std::string_view text, std::string file) {
     impl->kernels.push_back(impl->programs.back().info);
   }
   return Module(std::move(impl));
+}
+
+}  // namespace
+
+std::vector<Module> parse_program(std::span<const Source> sources) {
+  static std::atomic<std::uint64_t> next_id{1};
+  std::vector<File> files;
+  for (const Source& source : sources) files.push_back(parse_file(source.text, source.file));
+  const std::vector<int> group = link(files);
+  const std::uint64_t first = next_id.fetch_add(files.size());
+  std::vector<Module> modules;
+  for (std::size_t f = 0; f < files.size(); ++f)
+    modules.push_back(module_of(files[f], first + static_cast<std::uint64_t>(group[f])));
+  return modules;
+}
+
+Module parse(std::string_view text, std::string file) {
+  const Source source{std::string(text), std::move(file)};
+  return std::move(parse_program(std::span(&source, 1)).front());
 }
 
 std::vector<std::string> supported_instructions() {

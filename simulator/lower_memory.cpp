@@ -1,5 +1,7 @@
 // Loads, stores, atomics and address conversions.
 #include <algorithm>
+#include <set>
+#include <tuple>
 
 #include "core/base/error.h"
 #include "simulator/atomics.h"
@@ -385,6 +387,20 @@ void Lowering::lower_atomic(const Opcode& op, bool is_reduction) {
     i.imm += static_cast<std::int64_t>(k) * form->bytes;
     i.polls = result;
   }
+}
+
+void Lowering::mark_guesses() {
+  using Guess = std::tuple<std::uint32_t, std::int64_t, std::uint32_t>;  // address value, offset, register
+  std::set<Guess> guesses;
+  const auto row = [](const IrInst& i) { return std::string_view(sim::isa_rows()[i.row].spelling); };
+  for (const IrBlock& block : f_.blocks)
+    for (const IrInst& i : block.insts)
+      if (row(i).starts_with("@atom.") && (i.uses >> 2 & 1)) guesses.insert({i.o[4], i.imm, i.o[1]});
+  if (guesses.empty()) return;
+  for (IrBlock& block : f_.blocks)
+    for (IrInst& i : block.insts)
+      if (row(i).starts_with("@ld.") && i.count == 1 && guesses.contains({i.o[4], i.imm, i.o[0]}))
+        i.aux |= sim::kStrong;
 }
 
 }  // namespace stitchwork::ptx

@@ -101,6 +101,9 @@ std::uint32_t Lowering::address_of(std::string_view name, RegisterClass cls, std
   }
   for (std::uint32_t g = 0; g < file_.globals.size(); ++g) {
     if (file_.globals[g].name != name) continue;
+    if (file_.globals[g].linkage == Linkage::kExternal)
+      fail(fmt::format("'{}' is declared .extern, and no module of the program defines it", name),
+           "name the module that does, too, in a script (docs/ptx_programs.md)");
     return value({Value::Kind::kVariable, RegisterClass::k64, static_cast<std::uint64_t>(addend), 8, g});
   }
   for (std::size_t f = 0; f < file_.device_functions.size(); ++f)

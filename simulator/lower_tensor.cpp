@@ -33,7 +33,7 @@ std::uint32_t Lowering::tensor_map_address(const Operand& map) {
 /// cp.async.bulk.tensor, cp.reduce.async.bulk.tensor, cp.async.bulk.prefetch.tensor
 bool Lowering::lower_tensor_copy(const Opcode& op) {
   const Statement& s = fn_.body[static_cast<std::size_t>(current_)];
-  if (op.base != "cp" || !op.has("bulk") || !(op.has("tensor") || op.modifiers[0] == "reduce")) return false;
+  if (op.base != "cp" || !op.has("bulk") || !op.has("tensor")) return false;
   for (const std::string_view m : op.modifiers)
     if (m.starts_with("im2col") || m == "tile::gather4" || m == "tile::scatter4" ||
         m.starts_with("cta_group"))

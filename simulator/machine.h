@@ -29,6 +29,8 @@ constexpr std::uint64_t offset_of(std::uint64_t address) { return address & kAll
 inline constexpr std::uint64_t kSharedWindow = 1;
 inline constexpr std::uint64_t kLocalWindow = 2;
 inline constexpr std::uint64_t kParamWindow = 3;
+/// Inst::flags of isspacep.const, beside windows.
+inline constexpr std::uint8_t kConstantWanted = 4;
 inline constexpr std::uint64_t kFirstAllocation = 16;
 /// Bits of a shared memory address from here on are the rank of its block in the cluster (cluster.h).
 inline constexpr int kClusterRankShift = 24;
@@ -334,6 +336,8 @@ const Inst* wait_for_bulk_stores(Strand& s, const Inst* i);
 std::uint32_t print_formatted(Strand& s, const Inst* i, std::uint64_t format, std::uint64_t values, int warp,
                               int lane);
 
+/// Whether a generic address is of a .const variable.
+bool is_constant_memory(const Strand& s, std::uint64_t address);
 /// The allocation that holds [address, address + bytes), or the finding that there is none (thrown).
 void find_allocation(Strand& s, const Inst* i, AddressCache& cache, std::uint64_t address, unsigned bytes,
                      bool write, int warp, int lane);

@@ -238,8 +238,12 @@ const Inst* shuffle(Strand& s, const Inst* i) {
     using V = vec<u32, 16>;
     const V b0 = load<V>(base + i->o[3]), b1 = load<V>(base + i->o[3] + 64);
     const V c0 = load<V>(base + i->o[4]), c1 = load<V>(base + i->o[4] + 64);
-    const bool uniform =
-        movemask((vec<i32, 16>)(((b0 ^ b0[0]) | (b1 ^ b0[0]) | (c0 ^ c0[0]) | (c1 ^ c0[0])) != 0)) == 0;
+    const auto differs = [](V v, u32 from) __attribute__((always_inline)) {
+      return by_halves(
+          [from](auto h) __attribute__((always_inline)) { return h ^ from; }, v);
+    };
+    const bool uniform = !any(
+        (vec<i64, 8>)(differs(b0, b0[0]) | differs(b1, b0[0]) | differs(c0, c0[0]) | differs(c1, c0[0])));
     if (!uniform || !known || known_b != b0[0] || known_c != c0[0]) {
       u32 n[32], c[32];
       __builtin_memcpy(n, base + i->o[3], 128);

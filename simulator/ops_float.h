@@ -154,10 +154,9 @@ SW_INLINE vec<f64, 8> exp2_double(vec<f64, 8> x) {
 }
 template <bool kFtz>
 SW_INLINE vec<f32, 8> exp2_approx(vec<f32, 8> a) {
-  auto x = __builtin_convertvector(a, vec<f64, 8>);
-  const auto bound = splat<f64, 8>(200.0);
-  auto c = x > bound ? bound : x < -bound ? -bound : x;
-  auto r = __builtin_convertvector(exp2_double(c), vec<f32, 8>);
+  const auto bound = splat<f32, 8>(200.0f);
+  const auto c = a > bound ? bound : a < -bound ? -bound : a;
+  auto r = __builtin_convertvector(exp2_double(__builtin_convertvector(c, vec<f64, 8>)), vec<f32, 8>);
   if (kFtz) {
     auto bits = (vec<u32, 8>)r;
     r = (vec<f32, 8>)((bits & 0x7f800000u) == 0 ? bits & 0u : bits);
@@ -212,7 +211,7 @@ SW_INLINE vec<f32, 8> rsqrt_approx(vec<f32, 8> a) {
   }
 
 template <bool kMax, bool kNan, class V>
-SW_INLINE V extremum(V a, V b) {
+SW_INLINE V extremum_of(V a, V b) {
   using I = decltype(a < b);
   auto ia = (I)a, ib = (I)b;
   V r = kMax ? (a > b ? a : b) : (a < b ? a : b);
@@ -226,6 +225,11 @@ SW_INLINE V extremum(V a, V b) {
     return a != a ? nan : b != b ? nan : r;
   }
   return a != a ? b : b != b ? a : r;
+}
+template <bool kMax, bool kNan, class V>
+SW_INLINE V extremum(V a, V b) {
+  return by_halves(
+      [](auto x, auto y) __attribute__((always_inline)) { return extremum_of<kMax, kNan>(x, y); }, a, b);
 }
 
 template <class Op, int kSources>

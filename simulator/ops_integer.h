@@ -159,16 +159,16 @@ void add_integer_rows() {
   add<i32, i32>("abs.s32", SW_F1(a < 0 ? -a : a));
   add<i64, i64>("abs.s64", SW_F1(a < 0 ? -a : a));
   add_cold<u32, u32>("abs.s16", SW_F1((sext16(a) > 0x7fffffff ? -a : a) & 0xffff), Pipe::kInt32, "hh");
-  add<u32, u32, u32>("min.u32", SW_F2(a < b ? a : b));
-  add<i32, i32, i32>("min.s32", SW_F2(a < b ? a : b));
-  add<u64, u64, u64>("min.u64", SW_F2(a < b ? a : b));
-  add<i64, i64, i64>("min.s64", SW_F2(a < b ? a : b));
+  add<u32, u32, u32>("min.u32", SW_C2(a < b ? a : b));
+  add<i32, i32, i32>("min.s32", SW_C2(a < b ? a : b));
+  add<u64, u64, u64>("min.u64", SW_C2(a < b ? a : b));
+  add<i64, i64, i64>("min.s64", SW_C2(a < b ? a : b));
   add_cold<u32, u32, u32>("min.u16", SW_F2(a < b ? a : b), Pipe::kInt32, "hhh");
   add_cold<i32, i32, i32>("min.s16", SW_F2(sext16(a) < sext16(b) ? a : b), Pipe::kInt32, "hhh");
-  add<u32, u32, u32>("max.u32", SW_F2(a > b ? a : b));
-  add<i32, i32, i32>("max.s32", SW_F2(a > b ? a : b));
-  add<u64, u64, u64>("max.u64", SW_F2(a > b ? a : b));
-  add<i64, i64, i64>("max.s64", SW_F2(a > b ? a : b));
+  add<u32, u32, u32>("max.u32", SW_C2(a > b ? a : b));
+  add<i32, i32, i32>("max.s32", SW_C2(a > b ? a : b));
+  add<u64, u64, u64>("max.u64", SW_C2(a > b ? a : b));
+  add<i64, i64, i64>("max.s64", SW_C2(a > b ? a : b));
   add_cold<u32, u32, u32>("max.u16", SW_F2(a > b ? a : b), Pipe::kInt32, "hhh");
   add_cold<i32, i32, i32>("max.s16", SW_F2(sext16(a) > sext16(b) ? a : b), Pipe::kInt32, "hhh");
 
@@ -197,14 +197,14 @@ void add_integer_rows() {
       });
 
   // Shift counts above the width clamp (PTX), they do not wrap.
-  add<u32, u32, u32>("shl.b32", SW_F2(b > 31 ? a ^ a : a << (b & 31)));
+  add<u32, u32, u32>("shl.b32", SW_C2(b > 31 ? a ^ a : a << (b & 31)));
   add<u64, u64, u32>(
       "shl.b64", [](auto a, auto b) __attribute__((always_inline)) {
         auto n = __builtin_convertvector(b, vec<u64, 8>);
         return n > 63 ? a ^ a : a << (n & 63);
       });
   add_cold<u32, u32, u32>("shl.b16", SW_F2(b > 15 ? a ^ a : a << (b & 15) & 0xffff), Pipe::kInt32, "hhr");
-  add<u32, u32, u32>("shr{.u32,.b32}", SW_F2(b > 31 ? a ^ a : a >> (b & 31)));
+  add<u32, u32, u32>("shr{.u32,.b32}", SW_C2(b > 31 ? a ^ a : a >> (b & 31)));
   add<i32, i32, u32>("shr.s32", SW_F2(a >> (vec<i32, 16>)(b > 31 ? (b ^ b) + 31 : b)));
   add<u64, u64, u32>(
       "shr{.u64,.b64}", [](auto a, auto b) __attribute__((always_inline)) {

@@ -172,6 +172,15 @@ void add_rare_rows() {
   add_cold<u32, u32, u32, u32>("vabsdiff4.u32.u32.u32", SW_LANES3(u32, absolute_differences(a, b) | (c & 0)));
   add_cold<u32, u32, u32, u32>("vabsdiff4.u32.u32.u32.add",
                                SW_LANES3(u32, c + byte_sum(absolute_differences(a, b))));
+  // As CUB adds to an index what is left of it.
+#define SW_VIDEO_SHIFT(NAME, MODE, EXPR)                                    \
+  add_cold<u32, u32, u32>(NAME ".u32.u32.u32." MODE, SW_LANES2(u32, EXPR)); \
+  add_cold<u32, u32, u32, u32>(NAME ".u32.u32.u32." MODE ".add", SW_LANES3(u32, c + (EXPR)))
+  SW_VIDEO_SHIFT("vshl", "clamp", b < 32 ? a << (b & 31) : 0);
+  SW_VIDEO_SHIFT("vshl", "wrap", a << (b & 31));
+  SW_VIDEO_SHIFT("vshr", "clamp", b < 32 ? a >> (b & 31) : 0);
+  SW_VIDEO_SHIFT("vshr", "wrap", a >> (b & 31));
+#undef SW_VIDEO_SHIFT
   add_cold<u32, i32, i32>("cvt.pack.sat.u16.s32", SW_LANES2(u32, u32(clamp_number(a, 0, 65535)) << 16 |
                                                                      u32(clamp_number(b, 0, 65535))));
   add_cold<u32, i32, i32>("cvt.pack.sat.s16.s32",

@@ -352,14 +352,17 @@ const Inst* fence(Strand& s, const Inst* i) {
   return i + 1;
 }
 
-/// isspacep: flags: window wanted, 0 for global; aux 1: of any block of the cluster.
+/// isspacep: flags: window wanted, 0 for global, or kConstantWanted; aux 1: of any block of the cluster.
 const Inst* is_space(Strand& s, const Inst* i) {
   for (int w = s.first_warp; w < s.last_warp; ++w) {
     if (s.mask[w] == 0) continue;
     u32 bits = 0;
     for (int l = 0; l < 32; ++l) {
       const u64 address = load<u64>(s.regs + i->o[1] + (w * 32 + l) * 8), x = address >> kAllocationShift;
-      bool in = i->flags == 0 ? x == 0 || x >= kFirstAllocation : x == i->flags;
+      const bool constant = i->flags == kConstantWanted;
+      bool in = x == i->flags;
+      if (i->flags == 0 || constant)
+        in = x >= kFirstAllocation ? is_constant_memory(s, address) == constant : x == 0 && !constant;
       if (i->flags == kSharedWindow && i->aux == 0)
         in &= (address & kAllocationOffsetMask) >> kClusterRankShift == s.block->cluster_rank;
       bits |= u32(in) << l;

@@ -41,9 +41,9 @@ template <bool M, class F, class D, class... S>
 const Inst* run_map(Strand& s, const Inst* i) {
   return map<M, D, S...>(s, i, F{});
 }
-template <bool M, class F, class S>
+template <bool M, class F, class S, bool kNarrow = false>
 const Inst* run_compare(Strand& s, const Inst* i) {
-  return compare<M, S>(s, i, F{});
+  return compare<M, S, kNarrow>(s, i, F{});
 }
 
 /// A row whose destination lanes are D and sources S; `f` maps vectors of sources to a vector of D.
@@ -65,14 +65,20 @@ void add_compare_cold(const char* spelling, F, Pipe pipe = pipe_of<S>(), const c
 }
 template <class S, class F>
 void add_compare(const char* spelling, F, Pipe pipe = pipe_of<S>(), const char* signature = nullptr) {
-  add_row(spelling, signature ? signature : CompareSignature<S, S>::text, pipe, &run_compare<false, F, S>,
-          &run_compare<true, F, S>);
+  add_row(spelling, signature ? signature : CompareSignature<S, S>::text, pipe,
+          &run_compare<false, F, S, kHalves>, &run_compare<true, F, S, kHalves>);
 }
 
 #define SW_F1(...) \
   [](auto a) __attribute__((always_inline)) { return __VA_ARGS__; }
 #define SW_F2(...) \
   [](auto a, auto b) __attribute__((always_inline)) { return __VA_ARGS__; }
+/// As SW_F2, for what compares.
+#define SW_C2(...)                                                                        \
+  [](auto x, auto y) __attribute__((always_inline)) {                                     \
+    return by_halves(                                                                     \
+        [](auto a, auto b) __attribute__((always_inline)) { return __VA_ARGS__; }, x, y); \
+  }
 #define SW_F3(...) \
   [](auto a, auto b, auto c) __attribute__((always_inline)) { return __VA_ARGS__; }
 

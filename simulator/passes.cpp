@@ -140,22 +140,41 @@ void for_live(const IrFunction& f, const F& live) {
   }
 }
 
+/// A load or store of memory that ends with the kernel, or may be of such.
+bool is_passing(const IrInst& i, std::string_view what) {
+  const std::string_view name = sim::isa_rows()[i.row].spelling;
+  if (!name.starts_with(what)) return false;
+  const std::string_view space = name.substr(what.size());
+  return space.starts_with("shared") || space.starts_with("cluster") || space.starts_with("local") ||
+         space.starts_with("generic");
+}
+
 /// `unset`: the values that are live where the kernel begins, or may come from memory that nothing wrote.
-/// Adds those that are computed from them.
-std::vector<bool> possibly_unset(const IrFunction& f, std::vector<bool> unset) {
-  if (std::find(unset.begin(), unset.end(), true) == unset.end()) return unset;
+/// Adds those that are computed from them, by way of memory too. Returns whether some are stored there.
+bool add_possibly_unset(const IrFunction& f, std::vector<bool>& unset) {
+  bool stored = false;
+  if (std::find(unset.begin(), unset.end(), true) == unset.end()) return stored;
   for (bool changed = true; changed;) {
     changed = false;
+    const auto add = [&](std::uint32_t v) {
+      if (!unset[v]) unset[v] = changed = true;
+    };
     for (const IrBlock& b : f.blocks) {
       for (const IrInst& i : b.insts) {
-        if (unset_rule(i) == TrackedInst::Rule::kUse || unset[i.o[0]]) continue;
-        for (int k = 1; k < 6; ++k) {
-          if ((i.uses >> k & 1) && unset[i.o[k]]) unset[i.o[0]] = changed = true;
+        if (stored && is_passing(i, "@ld.")) {
+          for (int k = 0; k < i.count; ++k)
+            if (i.defs >> k & 1) add(i.o[k]);
+        } else if (!stored && is_passing(i, "@st.")) {
+          for (int k = 0; k < i.count; ++k)
+            if ((i.uses >> k & 1) && unset[i.o[k]]) stored = changed = true;
+        } else if (unset_rule(i) != TrackedInst::Rule::kUse && !unset[i.o[0]]) {
+          for (int k = 1; k < 6; ++k)
+            if ((i.uses >> k & 1) && unset[i.o[k]]) add(i.o[0]);
         }
       }
     }
   }
-  return unset;
+  return stored;
 }
 
 /// Elements of vector loads that nothing is sure to use: compilers load a whole vector and leave out what is
@@ -258,7 +277,8 @@ SlotAssignment assign_slots(const IrFunction& f) {
   // Linear scan over the intervals, one pool a register class. 16-bit registers live in 32-bit slots.
   SlotAssignment result;
   add_late_elements(f, lives.live_at_start);
-  result.unset = possibly_unset(f, std::move(lives.live_at_start));
+  result.unset = std::move(lives.live_at_start);
+  result.passes_unset = add_possibly_unset(f, result.unset);
   result.offset.assign(n, kNone);
   std::vector<std::uint32_t> order;
   for (std::uint32_t v = 0; v < n; ++v) {

@@ -90,6 +90,7 @@ struct BlockWeights {
 struct SourcePosition {
   int line = 0;
   int location = -1;
+  int file = 0;  ///< index into ModuleImpl::files
 };
 
 /// What an instruction of the original PTX adds to BlockWeights.
@@ -99,17 +100,18 @@ struct LineWeights {
 };
 
 /// An instruction that touches registers which some path reads before it sets them, or what is computed from
-/// those. Compilers compute both sides of a choice, so only a use that shows is a mistake.
+/// those. Compilers compute both sides of a choice, and keep in shared memory what a last tile does not have,
+/// so only a use that shows is a mistake.
 struct TrackedInst {
   /// When what it defines counts as set.
   enum class Rule : std::uint8_t {
     kAll,       ///< all sources are
     kAny,       ///< any is: halves and bytes of packed values are often left open
-    kExchange,  ///< shuffles: any lane's is
+    kExchange,  ///< shuffles: that of the lane which is read is
     kChoice,    ///< selp: the predicate and the source it chooses are
     kAnd,       ///< and.pred, or.pred: all are, or one that decides alone
     kOr,
-    kUse,  ///< sources have to be set: an address, a stored value, a branch
+    kUse,  ///< sources have to be set: an address, a branch, what is stored to global memory
   };
   std::uint32_t inst = 0;           ///< Inst::id
   std::uint8_t uses = 0, defs = 0;  ///< by operand; uses of untracked registers are set
@@ -131,6 +133,7 @@ struct Program {
   std::vector<std::uint8_t> read_elements;
   std::vector<TrackedInst> tracked;
   std::vector<std::string> tracked_names;
+  bool passes_unset = false;  ///< such registers may be stored to shared or local memory
   /// Instructions that touch registers which wgmma uses: A (uses) and D (defs) of wgmma itself.
   std::vector<TrackedInst> products;
   std::vector<std::string> product_names;
@@ -145,8 +148,10 @@ struct Program {
 };
 
 struct ModuleImpl {
-  std::uint64_t id = 0;  ///< unique in the process; keys the module's variables in device memory
+  /// Keys the module's variables in device memory: unique in the process but for modules that are linked.
+  std::uint64_t id = 0;
   std::string file, version, target;
+  std::vector<std::string> files;  ///< by SourcePosition::file
   std::vector<KernelInfo> kernels;
   std::vector<Program> programs;
   std::vector<Variable> globals;

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -57,6 +58,15 @@ class Module {
  private:
   std::unique_ptr<ModuleImpl> impl_;
 };
+
+/// PTX text; `file` names it in errors.
+struct Source {
+  std::string text, file;
+};
+
+/// Parses the modules of one program. What one declares .extern another may define; a name that two define is
+/// an error, one that none does where it is used.
+std::vector<Module> parse_program(std::span<const Source> sources);
 
 /// Parses PTX (a trailing NUL, as NVRTC leaves, is ignored). `file` names the source in errors.
 Module parse(std::string_view text, std::string file);

@@ -1,12 +1,14 @@
 #include "simulator/ptx_parser.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace stitchwork::ptx {
 
 File Parser::run() {
   while (lex_.peek().kind != Token::Kind::kEnd) top_level();
   if (out_.version.empty()) throw Error(out_.file, 1, 1, "not PTX: no .version directive");
+  out_.files = {out_.file};
   return std::move(out_);
 }
 
@@ -22,15 +24,19 @@ void Parser::top_level() {
     if (integer() != 64) fail(t, "only 64-bit PTX is executed", "compile for 64 bits");
   } else if (t.is(".file")) {
     file_directive(t);
-  } else if (t.is(".visible") || t.is(".weak") || t.is(".common")) {
+  } else if (t.is(".visible")) {
+    linkage_ = Linkage::kVisible;
+  } else if (t.is(".weak") || t.is(".common")) {
+    linkage_ = Linkage::kWeak;
   } else if (t.is(".extern")) {
-    external_ = true;
+    linkage_ = Linkage::kExternal;
   } else if (t.is(".entry")) {
     kernel();
   } else if (t.is(".func")) {
     device_function();
   } else if (t.is(".global") || t.is(".const")) {
     out_.globals.push_back(variable());
+    out_.globals.back().constant = t.is(".const");
   } else if (t.is(".shared")) {
     out_.shared.push_back(variable());
   } else if (t.is(".section")) {
@@ -56,7 +62,7 @@ void Parser::file_directive(const Token& at) {
 void Parser::kernel() {
   Function f;
   const Token name = word();
-  external_ = false;
+  f.linkage = std::exchange(linkage_, Linkage::kInternal);
   f.info.name = std::string(name.text);
   f.info.line = name.line;
   if (accept('(')) parameters(f);
@@ -112,8 +118,8 @@ std::array<std::uint32_t, 3> Parser::cluster_extents(const Token& at) {
 }
 
 void Parser::device_function() {
-  external_ = false;
   Function f;
+  f.linkage = std::exchange(linkage_, Linkage::kInternal);
   enter_function();
   while (lex_.peek().is(".attribute")) {
     lex_.next();
@@ -128,7 +134,11 @@ void Parser::device_function() {
     if (lex_.peek().kind == Token::Kind::kEnd) fail(lex_.peek(), "the file ends in the middle");
     lex_.next();
   }
-  if (accept(';')) return;
+  if (accept(';')) {
+    if (f.linkage == Linkage::kExternal && !is_system_call(f.info.name))
+      out_.external_functions.insert(f.info.name);
+    return;
+  }
   expect('{');
   body(f);
   leave_function(f);
@@ -184,6 +194,7 @@ void Parser::directive(Function& f) {
     declare_registers(f);
   } else if (t.is(".global") || t.is(".const")) {
     declare_global(f);
+    out_.globals.back().constant = t.is(".const");
   } else if (t.is(".shared")) {
     declare_variable(f.shared, variable(), t);
   } else if (t.is(".local")) {

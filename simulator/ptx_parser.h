@@ -84,7 +84,7 @@ class Parser : TokenReader {
                                 kMaxClusterExtent = 1 << 10;
 
   File out_;
-  bool external_ = false;
+  Linkage linkage_ = Linkage::kInternal;  ///< of what comes next
   std::map<std::string, int, std::less<>> registers_;
   std::set<std::string, std::less<>> wide_registers_;  ///< 128 bits
   /// Elements of those of type .v2 or .v4, each of them a register: "v.x" and so on.

@@ -16,8 +16,10 @@ int type_bytes(std::string_view type) {
 }
 
 Variable Parser::variable() {
+  const int line = lex_.peek().line;
   Variable v = variable_declaration(nullptr);
-  v.external = std::exchange(external_, false);
+  v.linkage = std::exchange(linkage_, Linkage::kInternal);
+  v.line = line;
   initial_value(v);
   expect(';');
   return v;
@@ -30,6 +32,8 @@ Variable Parser::variable_declaration(std::string* type) {
   for (; t.text[0] == '.'; t = word()) {
     if (t.is(".align")) {
       v.alignment = static_cast<int>(integer());
+    } else if (t.is(".attribute")) {  // .managed, .unified: there is one memory
+      skip_parentheses();
     } else if (t.is(".v2") || t.is(".v4")) {
       vector = t.text[2] - '0';
     } else if (const int bytes = type_bytes(t.text.substr(1))) {

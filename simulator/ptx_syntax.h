@@ -43,6 +43,7 @@ struct Statement {
   bool guard_negated = false;
   std::vector<Operand> operands;  ///< of call: results as a vector, the function, arguments as a vector
   int line = 0, column = 0;
+  int file = 0;              ///< index into File::files
   int location = -1;         ///< index into File::locations
   bool weightless = false;   ///< added by the reader: counts as no instruction of the original PTX
   bool in_function = false;  ///< of a device function: its parameters lie in the thread's local memory
@@ -52,13 +53,23 @@ struct Location {
   int file = 0, line = 0;
 };
 
+/// Who may name a variable or function: its module alone, or others too.
+enum class Linkage : std::uint8_t {
+  kInternal,
+  kVisible,
+  kWeak,      ///< .weak, .common: others may define it as well
+  kExternal,  ///< another module defines it; of .shared: dynamic shared memory
+};
+
 /// A .shared, .global, .const or .local variable.
 struct Variable {
   std::string name;
   std::int64_t bytes = 0;
   int alignment = 1;
   int element_bytes = 1;
-  bool external = false;
+  Linkage linkage = Linkage::kInternal;
+  bool constant = false;  ///< .const
+  int line = 0;
   std::vector<std::byte> initial;  ///< empty: zero
   struct Pointer {
     std::int64_t offset = 0;
@@ -76,6 +87,7 @@ struct Formal {
 /// A kernel or a device function. Names of variables and labels are unique within it.
 struct Function {
   KernelInfo info;
+  Linkage linkage = Linkage::kInternal;
   struct Register {
     std::string name;
     RegisterClass cls;
@@ -90,17 +102,23 @@ struct Function {
 
 struct File {
   std::string file, version, target;
-  std::vector<Function> functions;         ///< .entry
-  std::vector<Function> device_functions;  ///< .func with a body
-  std::vector<Variable> globals;           ///< .global and .const
-  std::set<std::string> taken_functions;   ///< whose addresses initial values are
-  std::vector<Variable> shared;            ///< .shared at file scope
+  std::vector<std::string> files;   ///< whose statements it has: its own name, or all that are linked with it
+  std::vector<Function> functions;  ///< .entry
+  std::vector<Function> device_functions;    ///< .func with a body
+  std::vector<Variable> globals;             ///< .global and .const
+  std::set<std::string> taken_functions;     ///< whose addresses initial values are
+  std::set<std::string> external_functions;  ///< declared, and another module's
+  std::vector<Variable> shared;              ///< .shared at file scope
   std::map<int, std::string> source_files;
   std::vector<Location> locations;
 };
 
 /// What a pointer to a device function holds: nothing can be read there.
 std::uint64_t function_address(std::size_t device_function);
+/// Files that are modules of one program get what they declare .extern from those that define it: linked ones
+/// have the same variables and device functions, in the same order. By file, the first one it is linked with.
+/// Throws Error where two define one name.
+std::vector<int> link(std::vector<File>& files);
 /// Initial values that are addresses of device functions become numbers.
 void resolve_function_pointers(File& file);
 /// Replaces calls by the bodies of the functions called. Throws Error where one is unknown or calls itself.

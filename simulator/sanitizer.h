@@ -362,8 +362,7 @@ class BlockChecks {
   std::vector<ProductRegister> product_registers_;  ///< by (register, warp); empty: none was touched
   std::vector<std::uint64_t> product_fences_;       ///< by warp, when the last wgmma.fence was
   std::uint64_t product_clock_ = 0;                 ///< of both
-  /// Of the vector store at hand: lanes that store what was never set, by warp and element; empty if none
-  /// does.
+  /// Of the store at hand: lanes that store what was never set, by warp and element; empty if none does.
   std::vector<std::array<std::uint32_t, 4>> unset_elements_;
 };
 

@@ -1,4 +1,4 @@
-// What the sanitizers look at in one block: its barriers, memory accesses and registers.
+// What the sanitizers look at in one block: its barriers and memory accesses.
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -10,7 +10,6 @@
 #include "simulator/sanitizer.h"
 
 namespace stitchwork::sim {
-namespace {}  // namespace
 
 void BlockAccesses::start(std::size_t places) {
   latest_.assign(places, 0);
@@ -112,65 +111,6 @@ void BlockChecks::look(Strand& s, const Inst* i) {
   if (const ptx::TrackedInst* t = launch_.product_registers(i->id);
       t != nullptr && !launch_.is_product(i->id))
     look_at_product_registers(s, i, *t);
-}
-
-void BlockChecks::set_registers(const Strand& s, const ptx::TrackedInst& t) {
-  const std::size_t warps = (block_.threads + 31) / 32;
-  for (int w = s.first_warp; w < s.last_warp; ++w)
-    for (int k = 0; k < 6; ++k)
-      if (t.defs >> k & 1)
-        registers_set_[static_cast<std::size_t>(t.registers[k]) * warps +
-                       static_cast<std::size_t>(block_warp(s, w))] |= s.mask[w];
-}
-
-void BlockChecks::look_at_registers(Strand& s, const Inst* i, const ptx::TrackedInst& t) {
-  using Rule = ptx::TrackedInst::Rule;
-  const MemoryForm& form = launch_.form(i->id);
-  const std::size_t warps = (block_.threads + 31) / 32;
-  for (int w = s.first_warp; w < s.last_warp; ++w) {
-    const std::uint32_t mask = s.mask[w];
-    if (mask == 0) continue;
-    auto lanes = [&](int operand) -> std::uint32_t& {
-      return registers_set_[static_cast<std::size_t>(t.registers[operand]) * warps +
-                            static_cast<std::size_t>(block_warp(s, w))];
-    };
-    auto set = [&](int operand) { return t.uses >> operand & 1 ? lanes(operand) : ~0u; };
-    auto predicate = [&](int operand) {
-      std::uint32_t bits = 0;
-      std::memcpy(&bits, s.regs + i->o[operand] + w * 4, 4);
-      return bits;
-    };
-    std::uint32_t now = ~0u;
-    if (t.rule == Rule::kChoice) {
-      now = set(3) & ((predicate(3) & set(1)) | (~predicate(3) & set(2)));
-    } else if (t.rule == Rule::kAnd || t.rule == Rule::kOr) {
-      const std::uint32_t decides = t.rule == Rule::kAnd ? ~0u : 0;
-      now = (set(1) & set(2)) | (set(1) & (predicate(1) ^ decides)) | (set(2) & (predicate(2) ^ decides));
-    } else if (t.rule == Rule::kAny) {
-      now = set(1) | set(2);
-    } else if (t.rule == Rule::kExchange) {
-      now = (set(2) & mask) != 0 ? ~0u : 0;
-    } else {
-      for (int k = 0; k < 6; ++k) now &= set(k);
-    }
-    for (int k = 0; k < 6 && t.rule == Rule::kUse; ++k) {
-      const std::uint32_t missing = mask & ~set(k);
-      if (missing == 0) continue;
-      if (form.writes && !form.reads && i->count > 1 && k < i->count) {
-        unset_elements_.resize(kGangWarps);
-        unset_elements_[static_cast<std::size_t>(w)][static_cast<std::size_t>(k)] = missing;
-        continue;
-      }
-      raise_finding(
-          s, i, FindingKind::kUnsetRegister,
-          fmt::format("uses {}, which this thread never set, or made of what was never set or written",
-                      launch_.program().tracked_names[static_cast<std::size_t>(t.registers[k])])
-              .c_str(),
-          w, __builtin_ctz(missing));
-    }
-    for (int k = 0; k < 6; ++k)
-      if (t.defs >> k & 1) lanes(k) = (lanes(k) & ~mask) | (now & mask);
-  }
 }
 
 void BlockChecks::look_at_fragment(Strand& s, const Inst* i, const MemoryForm& form) {
@@ -292,24 +232,6 @@ std::string BlockChecks::what_is_at(const Access& a) const {
   if (a.owner != nullptr)
     return fmt::format("shared memory offset {} of block rank {}", a.offset, a.owner->block_.cluster_rank);
   return fmt::format("{}+{}", launch_.context.memory->impl().find(a.address)->name, a.offset);
-}
-
-/// Of a vector that is loaded whole the elements that may not be used are as unset as their memory: whether
-/// that is all that was never written.
-bool BlockChecks::leaves_to_use(const Access& a, const ByteFlags& written) {
-  const ptx::TrackedInst* t = launch_.tracked(a.i->id);
-  if (t == nullptr || a.i->count < 2) return false;
-  const std::size_t warps = (block_.threads + 31) / 32;
-  const std::uint32_t size = a.form.bytes / launch_.program().read_elements[a.i->id];
-  std::uint32_t missing = 0;
-  for (std::uint32_t k = 0; k * size < a.form.bytes; ++k)
-    if (!written.all(a.offset + k * size, size)) missing |= 1u << k;
-  if ((missing & ~std::uint32_t{t->defs}) != 0) return false;
-  for (; missing != 0; missing &= missing - 1) {
-    const auto tracked = static_cast<std::size_t>(t->registers[std::countr_zero(missing)]);
-    registers_set_[tracked * warps + static_cast<std::size_t>(block_warp(a.s, a.warp))] &= ~(1u << a.lane);
-  }
-  return true;
 }
 
 /// A strong read may take a word of which only a part is anybody's business (a 16-bit atomic by compare and

@@ -197,7 +197,7 @@ std::optional<AtomicOp> reduction_of(const TensorCopy& c, TensorElement type) {
   const auto form = find_atomic(operation, !bits ? name : words ? "b32" : longs ? "b64" : "");
   if (!form) {
     const LaunchContext& context = *c.s.block->launch;
-    throw Error(context.module->file, context.program->positions[c.i->id].line, 0,
+    throw Error(ptx_file(context, c.i->id), context.program->positions[c.i->id].line, 0,
                 fmt::format("reductions '{}' of tensors of {} are not simulated", operation, name),
                 "add, min, max, inc, dec, and, or, xor of the types that atom has");
   }
@@ -311,7 +311,7 @@ void replace_lane(const TensorCopy& c) {
   ++c.s.block->progress;
   if (replace_field(map, field, unsigned(c.i->imm), value)) return;
   const LaunchContext& context = *c.s.block->launch;
-  throw Error(context.module->file, context.program->positions[c.i->id].line, 0,
+  throw Error(ptx_file(context, c.i->id), context.program->positions[c.i->id].line, 0,
               fmt::format("tensor maps of .{} {} are not simulated", kTensorMapFields[c.i->count], value),
               "types f16, bf16, f32, f64 and integers, no interleave, swizzles of 32, 64 and 128 bytes");
 }

@@ -212,17 +212,18 @@ std::uint64_t ScriptNames::room(const sim::BufferView& view) const {
 Script script_of(const JsonCursor& c, const std::string& folder) {
   Script script;
   ScriptNames names{.folder = folder, .modules = {}, .program = &script.program};
+  std::vector<ptx::Source> sources;
   c.at("modules").each([&](const JsonCursor& module) {
     names.modules.push_back(module.text());
     const std::string path = in_folder(folder, module.text());
-    std::string text;
     try {
-      text = read_file(path);
+      sources.push_back({read_file(path), path});
     } catch (const Error& error) {
       module.fail(fmt::format("{}: {}", path, error.message()), error.hint());
     }
-    script.program.modules.push_back(std::make_unique<const ptx::Module>(ptx::parse(text, path)));
   });
+  for (ptx::Module& module : ptx::parse_program(sources))
+    script.program.modules.push_back(std::make_unique<const ptx::Module>(std::move(module)));
   c.at("buffers").each_member([&](const std::string& name, const JsonCursor& buffer) {
     require_name(buffer, name);
     buffer.only({"type", "shape", "bytes", "npy", "fill", "tensor_maps", "save", "expect"});

@@ -494,7 +494,7 @@ TEST(BulkCopy, FormsThatAreNotSupportedAreRefused) {
         "cp.async.bulk.global.shared::cta.bulk_group [%d2], %r4, 16;",
         "cp.async.bulk.global.shared::cta.bulk_group [%r2], [%r4], 16;", "cp.async.bulk.wait_group %r1;",
         "cp.async.bulk.commit_group 1;", "cp.async.bulk.wait_group.write 0;",
-        "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%d2], [%r4], 16;"})
+        "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.s64 [%d2], [%r4], 16;"})
     EXPECT_THROW(ptx::parse(kernel(form), "bulk.ptx"), Error) << form;
 }
 

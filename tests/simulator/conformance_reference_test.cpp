@@ -44,7 +44,7 @@ std::string Form::result_type() const {
   }
   if (base == "popc" || base == "clz" || base == "bfind" || base == "dp4a" || base == "dp2a") return "u32";
   if (base == "slct") return modifiers[0];
-  if (base == "prmt" || base == "vabsdiff4") return "b32";
+  if (base == "prmt" || base == "vabsdiff4" || base == "vshl" || base == "vshr") return "b32";
   if (type() == "relu") return modifiers[modifiers.size() - 2];
   return type();
 }
@@ -149,6 +149,12 @@ std::optional<Expected> evaluate(const Form& f, const u64* s) {
       sum += static_cast<u64>(d);
     }
     return exact(f.has("add") ? sum : differences);
+  }
+  if (b == "vshl" || b == "vshr") {
+    const u64 by = f.has("wrap") ? s[1] & 31 : s[1], shifted = by > 31       ? 0
+                                                               : b == "vshl" ? s[0] << by
+                                                                             : s[0] >> by;
+    return exact((shifted + (f.has("add") ? s[2] : 0)) & 0xffffffff);
   }
   if (b == "cvt") {
     if (!f.has("pack")) return convert(f, s);

@@ -1,4 +1,6 @@
 // Whole kernels as nvcc compiled them (tests/simulator/ptx): results, counters, determinism.
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "core/graph/literal.h"
@@ -336,6 +338,26 @@ ret;)"),
   ASSERT_TRUE(r.findings.empty()) << r.findings[0].message;
   EXPECT_EQ(download<std::uint32_t>(memory, out, 96), std::vector<std::uint32_t>(96, 17));
   EXPECT_EQ(r.counters.atomics, 192u);
+}
+
+TEST(Kernel, AGenericAddressIsOfOneSpace) {
+  std::string body =
+      ".shared .u32 s;\n.local .u32 l;\nld.param.u64 %d1, [in];\nld.param.u64 %d2, [out];\n"
+      "mov.u64 %d3, c;\ncvta.const.u64 %d3, %d3;\nmov.u64 %d4, s;\ncvta.shared.u64 %d4, %d4;\n"
+      "mov.u64 %d5, l;\ncvta.local.u64 %d5, %d5;\nmov.u64 %d6, in;\ncvta.param.u64 %d6, %d6;\n";
+  const char* const spaces[] = {"global", "const", "shared", "local", "param"};
+  const int addresses[] = {1, 3, 4, 5, 6};
+  for (int a = 0; a < 5; ++a)
+    for (int k = 0; k < 5; ++k)
+      body += fmt::format("isspacep.{} %p1, %d{};\nselp.u32 %r1, 1, 0, %p1;\nst.global.u32 [%d2+{}], %r1;\n",
+                          spaces[k], addresses[a], 4 * (5 * a + k));
+  std::string text = wrap_ptx(body + "ret;");
+  text.insert(text.find(".visible"), ".const .u32 c = 1;\n");
+  const Outcome r = run_on_numbers(ptx::parse(text, "spaces.ptx"),
+                                   {.kernel = "k", .grid = {1, 1, 1}, .block = {1, 1, 1}}, {}, "v100", 1, 25);
+  for (std::uint32_t a = 0; a < 5; ++a)
+    for (std::uint32_t k = 0; k < 5; ++k)
+      EXPECT_EQ(r.out[5 * a + k], a == k) << spaces[a] << ' ' << spaces[k];
 }
 
 TEST(Kernel, WarpsOfABlockMakeProgressSeparately) {

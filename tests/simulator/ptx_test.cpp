@@ -137,6 +137,15 @@ TEST(Ptx, GlobalTablesAreInitialisedAndKeepTheirContents) {
   }
 }
 
+TEST(Ptx, AManagedVariableIsAVariable) {  // as nvcc writes __managed__
+  std::string text =
+      wrap_ptx("ld.param.u64 %d1, [out];\nld.global.u32 %r1, [m];\nst.global.u32 [%d1], %r1;\nret;");
+  text.insert(text.find(".visible"), ".global .attribute(.managed) .align 4 .u32 m = 5;\n");
+  const Outcome r = run_on_numbers(ptx::parse(text, "managed.ptx"),
+                                   {.kernel = "k", .grid = {1, 1, 1}, .block = {1, 1, 1}}, {}, "v100", 1, 1);
+  EXPECT_EQ(r.out[0], 5u);
+}
+
 TEST(PtxRun, ArgumentsAreParsedAndBuffersReadBack) {
   const ptx::Module module = fixture("vecadd.ptx");
   Launch launch{.kernel = "", .grid = {4, 1, 1}, .block = {256, 1, 1}};
