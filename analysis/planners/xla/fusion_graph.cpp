@@ -112,7 +112,7 @@ void FusionGraph::absorb(int into, int other) {
   const Instruction& source = instructions_[static_cast<std::size_t>(other)];
   const bool input = reduction_root(into) != kNoNode || reduction_root(other) != kNoNode;
   std::unordered_set<NodeId>& members = members_[static_cast<std::size_t>(into)];
-  members.insert(target.ops.begin(), target.ops.end());  // of one op there were none
+  if (members.empty()) members.insert(target.ops.begin(), target.ops.end());  // of one op there were none
   for (const NodeId op : source.ops)
     if (members.insert(op).second) target.ops.push_back(op);
   std::vector<NodeId> reads = united(target.reads, source.reads);
