@@ -41,6 +41,7 @@ std::vector<NodeId> values_of(const Nodes& nodes, NodeId op) {
 class Network {
  public:
   using Capacity = std::int64_t;
+  /// No quantity: more than all bytes of a graph, so that it is never cut.
   static constexpr Capacity kNever = std::numeric_limits<Capacity>::max() / 4;
 
   int add() { return static_cast<int>(boost::add_vertex(graph_)); }
