@@ -146,18 +146,29 @@ struct Base {
   }
 };
 
-/// Kernels as they are after a recomputation; none where one does not become one kernel.
-std::vector<KernelPlan> planned(const astitch::Nodes& nodes, const automatic::Recomputation& part,
-                                const Device& device, const astitch::Options& knobs) {
+/// Of each recomputation, in order, the kernels that it leaves; none where one does not become one kernel.
+std::vector<std::vector<KernelPlan>> planned(const astitch::Nodes& nodes,
+                                             const std::vector<automatic::Recomputation>& parts,
+                                             const Device& device, const astitch::Options& knobs) {
+  std::vector<Candidate> left;
+  for (const automatic::Recomputation& part : parts)
+    std::ranges::copy_if(part.after, std::back_inserter(left),
+                         [](const Candidate& after) { return !after.outputs.empty(); });
   astitch::Options silent = knobs;
   silent.record_decisions = false;
-  std::vector<KernelPlan> result;
-  for (const Candidate& after : part.after) {
-    if (after.outputs.empty()) continue;
-    BestKernel best = best_kernel(nodes, after, device, silent);
-    if (best.kernels.size() != 1) return {};
-    best.kernels.front().outputs = after.outputs;
-    result.push_back(std::move(best.kernels.front()));
+  std::vector<BestKernel> best = best_kernels(nodes, left, device, silent);
+  std::vector<std::vector<KernelPlan>> result;
+  for (std::size_t p = 0, next = 0; p < parts.size(); ++p) {
+    std::vector<KernelPlan>& kernels = result.emplace_back();
+    bool single = true;
+    for (const Candidate& after : parts[p].after) {
+      if (after.outputs.empty()) continue;
+      std::vector<KernelPlan>& of = best[next++].kernels;
+      single = single && of.size() == 1;
+      kernels.push_back(std::move(of.front()));
+      kernels.back().outputs = after.outputs;
+    }
+    if (!single) kernels.clear();
   }
   return result;
 }
@@ -168,10 +179,14 @@ void recompute(const astitch::Nodes& nodes, const Device& device, const astitch:
   const std::string kStep = "recompute";
   std::vector<Candidate> ops;
   for (const Base::Kernel& kernel : base.kernels) ops.push_back(kernel.op);
-  for (const automatic::Recomputation& part : automatic::recomputations(nodes, ops, knobs.constraints)) {
+  const std::vector<automatic::Recomputation> parts =
+      automatic::recomputations(nodes, ops, knobs.constraints);
+  std::vector<std::vector<KernelPlan>> kernels = planned(nodes, parts, device, knobs);
+  for (std::size_t p = 0; p < parts.size(); ++p) {
+    const automatic::Recomputation& part = parts[p];
+    std::vector<KernelPlan>& after = kernels[p];
     std::vector<KernelPlan> before;
     for (const int k : part.kernels) before.push_back(base.kernels[static_cast<std::size_t>(k)].plan);
-    std::vector<KernelPlan> after = planned(nodes, part, device, knobs);
     if (after.empty()) continue;
     const double was = knobs.judge->worth(*nodes.graph, device, before).us;
     const double is = knobs.judge->worth(*nodes.graph, device, after).us;
