@@ -188,7 +188,7 @@ TEST(Xla, BlocksOfSixteenElementsAThreadAddUpAScalar) {
   const auto launch = [](const char* planner, const char* extents, const char* reducer) {
     const Graph graph = graph_of(
         std::string("p = f32[") + extents + "] parameter(0)\n z = f32[] constant(0)\n e = f32[" + extents +
-        "] exponential(p)\n ROOT r = f32[] reduce(e, z), dimensions={0,1}, to_apply=" + reducer);
+        "] negate(p)\n ROOT r = f32[] reduce(e, z), dimensions={0,1}, to_apply=" + reducer);
     const FusionPlan plan = make_plan(graph, device("v100"), planner);
     const KernelLaunch& of = plan.kernels.at(0).launch;
     return fmt::format("{} x {}, {} memsets", of.grid, of.block, plan.counts.memsets);

@@ -24,6 +24,8 @@ constexpr double kBytesPerClock = 32, kTransactionBytes = 64;
 constexpr double kLoopThreads = 128, kLoopUnroll = 4;
 /// Columns of a tile of XLA's column reductions; the threads of its row reductions.
 constexpr double kColumns = 32, kRowThreads = 256;
+/// The longest row that XLA reduces at once: of 1,024 threads with 16 elements each (TreeReductionRewriter).
+constexpr double kLongestRow = 16 * 1024;
 
 struct OpCost {
   Op op;
@@ -171,9 +173,13 @@ struct Launch {
 Launch launch_of(const Computation& computation, const std::vector<NodeId>& roots, bool tiles) {
   const Node& leader = computation.node(leading_root(computation, roots));
   if (const auto tiled = tiled_reduction(computation, leader)) {
-    const double rows = static_cast<double>(tiled->height), width = static_cast<double>(tiled->width);
+    double rows = static_cast<double>(tiled->height), width = static_cast<double>(tiled->width);
     if (!tiled->row)
       return {static_cast<double>(tiled->depth) * std::ceil(width / kColumns), kColumns * kColumns};
+    if (width > kLongestRow) {  // cut in two, into as many rows as these are long; the second part is small
+      rows *= std::sqrt(width);
+      width = std::sqrt(width);
+    }
     return {std::ceil(rows * std::min(1.0, width / (2 * kRowThreads))), kRowThreads};
   }
   const double count = std::max(1.0, elements(leader));
