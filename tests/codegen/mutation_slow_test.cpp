@@ -103,7 +103,7 @@ const Fault kFaults[] = {
     {"no barrier of the cluster", "cluster rows",
      "sw_cluster_arrive\\(\\);\\s*sw_cluster_wait\\(\\);(\\s*v = identity)", "$1"},
     {"every block says it is the first", "cluster rows", "rank \\* warps", "0 * warps"},
-    {"the last block gets nothing", "cluster rows", "lane < kBlocks\\)", "lane < kBlocks - 1)"},
+    {"the first block gets nothing", "cluster rows", "lane < kBlocks\\)", "lane < kBlocks && lane > 0)"},
     {"two blocks say they are the same", "cluster rows", "rank = \\(int\\)blockIdx\\.x % 4",
      "rank = (int)blockIdx.x % 4 / 2 * 2"},
     {"a block's part of the row twice", "cluster rows", "lane = rank \\* 256 \\+ thread", "lane = thread"},

@@ -24,7 +24,8 @@ constexpr double kBytesPerClock = 32, kTransactionBytes = 64;
 constexpr double kLoopThreads = 128, kLoopUnroll = 4;
 /// Columns of a tile of XLA's column reductions; the threads of its row reductions.
 constexpr double kColumns = 32, kRowThreads = 256;
-/// The longest row that XLA reduces at once: of 1,024 threads with 16 elements each (TreeReductionRewriter).
+/// The longest row that is reduced at once, of 1,024 threads with 16 elements each: XLA's
+/// TreeReductionRewriter.
 constexpr double kLongestRow = 16 * 1024;
 
 struct OpCost {
