@@ -241,6 +241,9 @@ class Reproducer {
     context.models = options_.models;
     if (const auto of = c.find("experiment")) context.experiment = &experiment(of->text());
     if (context.experiment != nullptr && !sizes_.empty()) experiment(sizes_);
+    // A row a device: it is of all of them, and of no other.
+    if (context.experiment != nullptr && c.find("summary_of"))
+      context.device = context.experiment->spec.devices.front();
     context.store = store_ ? &*store_ : nullptr;
     if (!c.find("each_device") || !c.at("each_device").boolean()) return table(c, id, context);
     if (context.experiment == nullptr) c.fail("a table for each device of an experiment, and it has none");
