@@ -28,25 +28,22 @@ using testing::op;
 
 /// A step of training in small: the product's activation is read by the next product, its inside by the
 /// gradient, which the second product lies before.
-Graph training_step(int rows = 4096) {
-  std::string text = R"(
-    x = f32[ROWS,1024] parameter(0)
+Graph training_step() {
+  return graph_of(R"(
+    x = f32[4096,1024] parameter(0)
     w = f32[1024,1024] parameter(1)
     v = f32[1024,1024] parameter(2)
-    d = f32[ROWS,1024] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-    square = f32[ROWS,1024] multiply(d, d)
-    cube = f32[ROWS,1024] multiply(square, d)
-    inside = f32[ROWS,1024] add(d, cube)
-    t = f32[ROWS,1024] tanh(inside)
-    activation = f32[ROWS,1024] multiply(t, d)
-    e = f32[ROWS,1024] dot(activation, v), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-    g1 = f32[ROWS,1024] multiply(e, t)
-    g2 = f32[ROWS,1024] multiply(e, square)
-    g3 = f32[ROWS,1024] multiply(g2, inside)
-    ROOT g = f32[ROWS,1024] add(g1, g3))";
-  for (std::size_t at = text.find("ROWS"); at != std::string::npos; at = text.find("ROWS"))
-    text.replace(at, 4, std::to_string(rows));
-  return graph_of(text);
+    d = f32[4096,1024] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+    square = f32[4096,1024] multiply(d, d)
+    cube = f32[4096,1024] multiply(square, d)
+    inside = f32[4096,1024] add(d, cube)
+    t = f32[4096,1024] tanh(inside)
+    activation = f32[4096,1024] multiply(t, d)
+    e = f32[4096,1024] dot(activation, v), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+    g1 = f32[4096,1024] multiply(e, t)
+    g2 = f32[4096,1024] multiply(e, square)
+    g3 = f32[4096,1024] multiply(g2, inside)
+    ROOT g = f32[4096,1024] add(g1, g3))");
 }
 
 std::vector<std::string> names(const Graph& graph, const std::vector<NodeId>& ops) {

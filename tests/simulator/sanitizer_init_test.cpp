@@ -191,9 +191,8 @@ TEST(Sanitizer, AnUnsetElementOfAVectorStoreIsNotWritten) {
   EXPECT_TRUE(read.starts_with("uninitialised-read: reads 4 bytes")) << read;
 }
 
-// NVRTC loads three floats as a vector of four where their place is aligned so.
-TEST(Sanitizer, AnElementOfAVectorThatNobodyReadsMayBeUnset) {
-  const std::string body = R"(
+// A vector of four elements is read, of which threads have set three.
+const std::string kThreeOfFour = R"(
 .shared .align 16 .b8 s[16];
 mov.u32 %r4, s;
 setp.lt.u32 %p1, %r1, 3;
@@ -204,7 +203,11 @@ bar.sync 0;
 ld.shared.v4.u32 {%r6, %r7, %r8, %r9}, [%r4];
 add.u32 %r6, %r6, %r7;
 add.u32 %r6, %r6, %r8;
-add.u64 %d4, %d2, %d3;
+)";
+
+// NVRTC loads three floats as a vector of four where their place is aligned so.
+TEST(Sanitizer, AnElementOfAVectorThatNobodyReadsMayBeUnset) {
+  const std::string body = kThreeOfFour + R"(add.u64 %d4, %d2, %d3;
 st.global.u32 [%d4], %r6;)";
   const Sanitized clean = sanitized(kInit, body, 1, 32);
   EXPECT_EQ(clean.text(), "");
@@ -219,18 +222,7 @@ st.global.u32 [%d4], %r6;)";
 
 // NVRTC loads the last vector of a row whole where a part of it is within, and looks later which.
 TEST(Sanitizer, AnElementOfAVectorThatIsLeftOutLaterMayBeUnset) {
-  const std::string body = R"(
-.shared .align 16 .b8 s[16];
-mov.u32 %r4, s;
-setp.lt.u32 %p1, %r1, 3;
-shl.b32 %r3, %r1, 2;
-add.u32 %r5, %r4, %r3;
-@%p1 st.shared.u32 [%r5], %r1;
-bar.sync 0;
-ld.shared.v4.u32 {%r6, %r7, %r8, %r9}, [%r4];
-add.u32 %r6, %r6, %r7;
-add.u32 %r6, %r6, %r8;
-setp.lt.u32 %p2, %r1, 32;
+  const std::string body = kThreeOfFour + R"(setp.lt.u32 %p2, %r1, 32;
 @%p2 bra OUT;
 add.u32 %r6, %r6, %r9;
 OUT:

@@ -138,11 +138,13 @@ struct Base {
   }
 
   void mark_computed_again(std::vector<KernelPlan>& plans) const {
-    for (KernelPlan& plan : plans)
+    if (computed_again.empty()) return;
+    for (KernelPlan& plan : plans) {
+      const std::vector<NodeId> made = materialised(plan);
       for (auto& [op, scheme] : plan.schemes)
-        if (scheme == Scheme::kLocal && computed_again.contains(op) &&
-            !contains_sorted(materialised(plan), op))
+        if (scheme == Scheme::kLocal && computed_again.contains(op) && !contains_sorted(made, op))
           scheme = Scheme::kRecomputed;
+    }
   }
 };
 
@@ -185,9 +187,9 @@ void recompute(const astitch::Nodes& nodes, const Device& device, const astitch:
   for (std::size_t p = 0; p < parts.size(); ++p) {
     const automatic::Recomputation& part = parts[p];
     std::vector<KernelPlan>& after = kernels[p];
+    if (after.empty()) continue;
     std::vector<KernelPlan> before;
     for (const int k : part.kernels) before.push_back(base.kernels[static_cast<std::size_t>(k)].plan);
-    if (after.empty()) continue;
     const double was = knobs.judge->worth(*nodes.graph, device, before).us;
     const double is = knobs.judge->worth(*nodes.graph, device, after).us;
     const bool taken = is < (1 - kOtherForm) * was;

@@ -277,8 +277,9 @@ class Recomputer {
       if (!contains_sorted(after.members, op)) continue;
       if (contains_sorted(reads_[at(kernel)], op)) insert_sorted(part.again, op);
       for (const NodeId value : values_of(nodes_, op))
-        if (owner_[at(value)] >= 0 && !contains_sorted(after.members, value))
-          part.new_reads.push_back({value, op, kernel});
+        if (owner_[at(value)] >= 0 && !contains_sorted(after.members, value) &&
+            !contains_sorted(reads_[at(kernel)], value))
+          part.new_reads.push_back({value, op});
     }
   }
 

@@ -15,7 +15,6 @@ namespace stitchwork::automatic {
 /// A value of another kernel that a kernel reads in place of what it computes again.
 struct NewRead {
   NodeId value = kNoNode, reader = kNoNode;
-  int kernel = -1;  ///< the reader's
 };
 
 /// Kernels that change together.
