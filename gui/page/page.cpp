@@ -16,9 +16,9 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Our own files, in the order in which they run.
-constexpr const char* kScripts[] = {"model.js",  "layout.js",  "graph.js",  "table.js",
-                                    "why.js",    "source.js",  "charts.js", "diff.js",
-                                    "search.js", "address.js", "app.js"};
+constexpr const char* kScripts[] = {"model.js", "layout.js", "colours.js", "graph.js",
+                                    "table.js", "why.js",    "source.js",  "charts.js",
+                                    "diff.js",  "search.js", "address.js", "app.js"};
 
 std::string asset(const char* file) {
   const fs::path path = data_folder("page") / file;

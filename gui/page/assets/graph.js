@@ -1,39 +1,7 @@
 // The graph of a plan on a canvas: pan and zoom by d3, levels of detail by how large a box is on the screen.
 const TEXT_FROM = 0.42, DETAIL_FROM = 0.2;
-
-const THEMES = {
-  light: { canvas: "#f6f7f9", paper: "#ffffff", line: "#c9ced6", edge: "#8b94a1", chip: "#b9c0ca", text: "#1c2026",
-           muted: "#5b6470", accent: "#1a66c9", hit: "#c56a00", container: "rgba(30,45,70,.035)", border: "#d2d7de" },
-  dark: { canvas: "#16181c", paper: "#23262c", line: "#464c56", edge: "#79828f", chip: "#525963", text: "#eceef1",
-          muted: "#a3abb6", accent: "#5aa2ff", hit: "#ffb454", container: "rgba(255,255,255,.035)", border: "#3a4049" },
-};
-// Of schemes, as the workbench has them: told apart under protan, deutan and tritan vision; badges say it, too.
-const SCHEME_COLOURS = ["#DDCC77", "#88CCEE", "#CC6677", "#332288", "#332288", "#999933"];
-SCHEME_COLOURS[3] = "#44AA99";
-const LIBRARY_COLOUR = "#BBBBBB";
-const inkOn = (colour) => {
-  const c = d3.rgb(colour), light = (v) => ((v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
-  return 0.2126 * light(c.r) + 0.7152 * light(c.g) + 0.0722 * light(c.b) > 0.3 ? "#111111" : "#ffffff";
-};
-const borders = new Map();
-const borderColour = (scheme, dark) => {
-  const key = scheme + " " + dark;
-  if (!borders.has(key)) borders.set(key, d3.interpolateRgb(schemeColour(scheme), dark ? "#fff" : "#000")(dark ? 0.3 : 0.25));
-  return borders.get(key);
-};
-const schemeColour = (scheme) => (scheme === undefined ? LIBRARY_COLOUR : SCHEME_COLOURS[scheme]);
-
-// The least rectangle around points: left, top, right, bottom.
-function boundsOf(points) {
-  const box = [Infinity, Infinity, -Infinity, -Infinity];
-  for (const [x, y] of points) {
-    if (x < box[0]) box[0] = x;
-    if (y < box[1]) box[1] = y;
-    if (x > box[2]) box[2] = x;
-    if (y > box[3]) box[3] = y;
-  }
-  return box;
-}
+// Of fewer pixels of width than these, boxes are painted a path a colour.
+const SMALL = 14;
 
 class GraphView {
   constructor(app, plan, host) {
@@ -189,12 +157,15 @@ class GraphView {
     const seen = { x0: -t.x / k, y0: -t.y / k, x1: (this.w - t.x) / k, y1: (this.h - t.y) / k };
     const visible = (r) => r.x < seen.x1 && r.x + r.w > seen.x0 && r.y < seen.y1 && r.y + r.h > seen.y0;
     const boxes = this.layout.boxes.filter((b) => visible(b.rect));
-    for (const box of boxes) if (box.open) this.container(box);
+    const tiny = (box) => box.rect.w * k < SMALL;
+    for (const box of boxes) if (box.open && !tiny(box)) this.container(box);
+    this.paintSmallContainers(boxes.filter((box) => box.open && tiny(box)));
     this.paintEdges(seen);
+    this.named = [];
     for (const box of boxes) if (box.open) this.title(box);
     const small = [];
-    for (const box of boxes) if (!box.open) (box.rect.w * k < 14 ? small.push(box) : this.box(box));
-    this.paintSmall(small);
+    for (const box of boxes) if (!box.open) (tiny(box) ? small.push(box) : this.box(box));
+    this.paintRects(small, (n) => (n.kind >= KIND.step ? this.fillOf(n) : this.theme.line));
     if (k >= TEXT_FROM) this.paintStubs(seen);
     for (const box of boxes) {
       if (this.hits.has(box.node)) this.frame(box.rect, theme.hit, 2);
@@ -222,6 +193,9 @@ class GraphView {
     return value ? d3.interpolateViridis(value[0]) : LIBRARY_COLOUR;
   }
 
+  // How much of its colour is seen behind what a kernel holds.
+  tint() { return this.app.dark ? 0.2 : 0.13; }
+
   container(box) {
     const c = this.context, r = box.rect, n = this.plan.nodes[box.node];
     c.beginPath();
@@ -229,7 +203,7 @@ class GraphView {
     c.fillStyle = n.kind >= KIND.step ? this.theme.paper : this.theme.container;
     c.fill();
     if (n.kind >= KIND.step) {
-      c.globalAlpha = this.app.dark ? 0.2 : 0.13;
+      c.globalAlpha = this.tint();
       c.fillStyle = this.fillOf(n);
       c.fill();
       c.globalAlpha = 1;
@@ -246,7 +220,12 @@ class GraphView {
     // From afar, names of layers stand above them, where they do not cover what is in them.
     if (k < 0.3 && n.kind === KIND.layer) {
       const size = 11 / k, room = r.w - 6 / k;
-      if (r.w * k > 30 && this.plan.nodes[n.parent].kind !== KIND.model) this.text(r.x + 2 / k, r.y - 7 / k, n.label.split("/").slice(-2).join("/"), this.theme.text, size, 600, room);
+      const name = { x: r.x + 2 / k, y: r.y - 7 / k, w: room };
+      // Outer layers come first; a name that would stand on another is left out.
+      const meets = (other) => Math.abs(other.y - name.y) < size && other.x < name.x + name.w && name.x < other.x + other.w;
+      if (r.w * k <= 30 || this.plan.nodes[n.parent].kind === KIND.model || this.named.some(meets)) return;
+      name.w = this.text(name.x, name.y, n.label.split("/").slice(-2).join("/"), this.theme.text, size, 600, room);
+      this.named.push(name);
       return;
     }
     if (k < 0.1) return;
@@ -271,7 +250,9 @@ class GraphView {
     c.font = `${weight} ${size}px ui-sans-serif, system-ui, "DejaVu Sans", sans-serif`;
     c.fillStyle = colour;
     c.textBaseline = "middle";
-    c.fillText(this.fitting(what, size, weight, width), x, y);
+    const cut = this.fitting(what, size, weight, width);
+    c.fillText(cut, x, y);
+    return cut.length * size * 0.6;  // about its width
   }
   // Cut to the width; measured once a text.
   fitting(what, size, weight, width) {
@@ -340,10 +321,10 @@ class GraphView {
   }
 
   // Boxes of a few pixels: their colours, a path a colour.
-  paintSmall(boxes) {
+  paintRects(boxes, colourOf) {
     const byColour = new Map();
     for (const box of boxes) {
-      const n = this.plan.nodes[box.node], colour = n.kind >= KIND.step ? this.fillOf(n) : this.theme.line;
+      const colour = colourOf(this.plan.nodes[box.node]);
       (byColour.get(colour) || byColour.set(colour, []).get(colour)).push(box.rect);
     }
     for (const [colour, rects] of byColour) {
@@ -352,6 +333,14 @@ class GraphView {
       for (const r of rects) this.context.rect(r.x, r.y, r.w, r.h);
       this.context.fill();
     }
+  }
+  // What holds others and is a few pixels wide: the colours of `container` without its border, outer kinds first.
+  paintSmallContainers(boxes) {
+    const tinted = new Map();
+    const tint = (fill) => tinted.get(fill) || tinted.set(fill, d3.interpolateRgb(this.theme.paper, fill)(this.tint())).get(fill);
+    const byKind = d3.group(boxes, (box) => this.plan.nodes[box.node].kind);
+    for (const kind of [...byKind.keys()].sort())
+      this.paintRects(byKind.get(kind), (n) => (kind < KIND.step ? this.theme.container : tint(this.fillOf(n))));
   }
 
   paintEdges(seen) {

@@ -4,6 +4,18 @@ const MARGIN = 14, TITLE = 26;
 const GAPS = { across: 26, along: 34 }, SIDEWAYS = { across: 40, along: 64 };
 const SIZE = [[210, 48], [210, 48], [210, 48], [200, 46], [180, 42], [170, 40]];  // by kind: width, height
 
+// The least rectangle around points: left, top, right, bottom.
+function boundsOf(points) {
+  const box = [Infinity, Infinity, -Infinity, -Infinity];
+  for (const [x, y] of points) {
+    if (x < box[0]) box[0] = x;
+    if (y < box[1]) box[1] = y;
+    if (x > box[2]) box[2] = x;
+    if (y > box[3]) box[3] = y;
+  }
+  return box;
+}
+
 class Layout {
   constructor(plan, expanded) {
     this.plan = plan;
