@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "core/base/error.h"
-#include "simulator/isa.h"
+#include "simulator/isa/isa.h"
 #include "tests/simulator/sim_support.h"
 
 namespace stitchwork::sim {
