@@ -80,14 +80,17 @@ void BlockSanitizer::look_at_registers(Strand& s, const Inst* i, const ptx::Trac
     } else {
       for (int k = 0; k < 6; ++k) now &= set(k);
     }
+    const bool stores = form.writes && !form.reads && !form.opaque;
+    // Of a store, that have set no element of its vector: one that is a part of several is not judged.
+    std::uint32_t no_element = stores && !(i->count > 1 && (i->aux & kPartOfVector)) ? mask : 0;
+    for (int k = 0; k < i->count && no_element != 0; ++k) no_element &= ~set(k);
     for (int k = 0; k < 6 && t.rule == Rule::kUse; ++k) {
       std::uint32_t missing = mask & ~set(k);
       if (missing == 0) continue;
-      if (form.writes && !form.reads && !form.opaque && k < i->count) {
+      if (stores && k < i->count) {
         unset_elements_.resize(kGangWarps);
         unset_elements_[static_cast<std::size_t>(w)][static_cast<std::size_t>(k)] = missing;
-        if (i->count > 1) continue;
-        missing = global_lanes(i, form, s, w, missing);
+        missing = global_lanes(i, form, s, w, missing & no_element);
         if (missing == 0) continue;
       }
       raise_finding(

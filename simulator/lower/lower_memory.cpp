@@ -233,6 +233,7 @@ void Lowering::lower_memory(const Opcode& op, bool is_store) {
     if (type[0] == 's') i.aux |= sim::kSigned;
     if (op.has("const")) i.aux |= sim::kUncounted;
     if (op.has("nc")) i.aux |= sim::kNonCoherent;
+    if (count > kMost) i.aux |= sim::kPartOfVector;
     i.aux |= order_bits(op);
     set_address(i, address);
     i.imm += begin * bytes;

@@ -20,7 +20,8 @@ enum AccessBits : std::uint16_t {
   kStrong = 128,  ///< atomic, volatile, relaxed, acquire or release: makes no race with another strong one
   kAcquire = 256,
   kRelease = 512,
-  kPastL1 = 1024,  ///< a load that looks in L2 at once: .cg, .cv, volatile, relaxed, acquire
+  kPastL1 = 1024,        ///< a load that looks in L2 at once: .cg, .cv, volatile, relaxed, acquire
+  kPartOfVector = 2048,  ///< a vector of more elements than one instruction moves
 };
 
 enum class AtomicOp : std::uint8_t {
