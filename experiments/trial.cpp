@@ -81,7 +81,7 @@ void add_costs(const Graph& model, const Device& device, TrialResult& result) {
   result.cost = plan_cost(graph, device, plan);
 }
 
-/// achieved_occupancy and sm_efficiency as the simulator counts them (simulator/scheduler.cpp), every block
+/// achieved_occupancy and sm_efficiency as the simulator counts them (simulator/launch/scheduler.cpp), every block
 /// taking equally long: full waves, and what is left in the last one.
 void fill_waves(const Device& device, const KernelWork& work, sim::Counters& counters) {
   const std::int64_t resident = static_cast<std::int64_t>(device.sms) * work.blocks_per_sm;

@@ -1,6 +1,6 @@
 #include "runtime/simulator_backend.h"
 
-#include "simulator/device_memory.h"
+#include "simulator/machine/device_memory.h"
 
 namespace stitchwork {
 

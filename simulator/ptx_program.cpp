@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "core/base/error.h"
-#include "simulator/device_memory.h"
+#include "simulator/machine/device_memory.h"
 
 namespace stitchwork::sim {
 namespace {

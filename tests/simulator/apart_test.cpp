@@ -1,5 +1,5 @@
 // Sanitizers on several host threads: the same findings, memory, counts and counters as in order.
-#include "simulator/apart.h"
+#include "simulator/check/apart.h"
 
 #include "core/base/error.h"
 #include "tests/simulator/sim_support.h"

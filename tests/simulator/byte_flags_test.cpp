@@ -1,4 +1,4 @@
-#include "simulator/byte_flags.h"
+#include "simulator/machine/byte_flags.h"
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "simulator/atomics.h"
+#include "simulator/machine/atomics.h"
 #include "tests/simulator/conformance_reference.h"
 #include "tests/simulator/sim_support.h"
 

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <limits>
 
-#include "simulator/isa.h"
+#include "simulator/isa/isa.h"
 #include "tests/simulator/conformance_reference.h"
 
 namespace stitchwork::sim::reference {

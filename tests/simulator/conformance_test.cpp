@@ -4,7 +4,8 @@
 
 #include <random>
 
-#include "simulator/isa.h"
+#include "simulator/isa/isa.h"
+#include "simulator/machine/strand.h"
 #include "tests/simulator/conformance_reference.h"
 #include "tests/simulator/sim_support.h"
 

@@ -1,11 +1,11 @@
 // What compilers write in more ways than one, and forms that are no table row: read as they are meant, or
 // refused by the modifier that is not understood.
-#include "simulator/forms.h"
+#include "simulator/isa/forms.h"
 
 #include <fmt/format.h>
 
 #include "core/base/error.h"
-#include "simulator/isa.h"
+#include "simulator/isa/isa.h"
 #include "tests/simulator/sim_support.h"
 
 namespace stitchwork::sim {

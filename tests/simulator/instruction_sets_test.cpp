@@ -1,7 +1,8 @@
 // Each vector width must compute the same bits: the widest the processor has against plain x86-64.
 #include <random>
 
-#include "simulator/isa.h"
+#include "simulator/isa/isa.h"
+#include "simulator/machine/strand.h"
 #include "tests/simulator/sim_support.h"
 
 namespace stitchwork::sim {

@@ -1,6 +1,6 @@
-#include "simulator/issue_slots.h"
+#include "simulator/cost/issue_slots.h"
 
-#include "simulator/program.h"
+#include "simulator/machine/program.h"
 #include "tests/simulator/sim_support.h"
 
 namespace stitchwork::sim {

@@ -1,5 +1,5 @@
 // What L1 serves: loads whose lines the block has read before, but for those that look past it.
-#include "simulator/l1_cache.h"
+#include "simulator/cache/l1_cache.h"
 
 #include "tests/simulator/sim_support.h"
 

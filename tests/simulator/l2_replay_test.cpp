@@ -1,5 +1,5 @@
 // Resident blocks share the L2 while they run: what one reads again others may have pushed out.
-#include "simulator/l2_replay.h"
+#include "simulator/cache/l2_replay.h"
 
 #include <fmt/format.h>
 

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "core/base/error.h"
-#include "simulator/isa.h"
+#include "simulator/isa/isa.h"
 #include "tests/simulator/conformance_reference.h"
 #include "tests/simulator/sim_support.h"
 

@@ -190,6 +190,25 @@ TEST(Sanitizer, AnUnsetElementOfAVectorStoreIsNotWritten) {
   const std::string read = sanitized(kInit, again + store + "ld.global.u32 %r5, [%d2+4];", 1, 1).text();
   EXPECT_TRUE(read.starts_with("uninitialised-read: reads 4 bytes")) << read;
 }
+TEST(Sanitizer, AVectorStoreWithoutAnElementThatIsSetIsFoundInGlobalMemory) {
+  const std::string found =
+      "unset-register: uses %r4, which this thread never set, or made of what was never set or written";
+  for (const char* store : {"st.global.v2.u32 [%d2], {%r4, %r5};", "st.v2.u32 [%d2], {%r4, %r5};",
+                            "st.global.v4.u32 [%d2], {%r4, %r4, %r5, %r5};"})
+    EXPECT_EQ(sanitized(kInit, store, 1, 1).text(), found) << store;
+  EXPECT_EQ(sanitized(kInit, "st.global.v2.u32 [%d2], {%r4, 7};", 1, 1).text(), "");
+  // Each thread sets one element or none.
+  const std::string some =
+      "setp.lt.u32 %p1, %r1, {};\n@%p1 mov.u32 %r4, 1;\nmul.wide.u32 %d4, %r1, 8;\nadd.u64 %d4, %d2, %d4;\n"
+      "st.global.v2.u32 [%d4], {{%r4, %r5}};";
+  EXPECT_EQ(sanitized(kInit, fmt::format(fmt::runtime(some), 32), 1, 32).text(), "");
+  const Sanitized one = sanitized(kInit, fmt::format(fmt::runtime(some), 31), 1, 32);
+  EXPECT_EQ(one.text(), found);
+  EXPECT_EQ(one.result.findings[0].thread.x, 31u);
+  // Shared memory keeps what a last tile does not have.
+  EXPECT_EQ(sanitized(kInit, ".shared .align 8 .b8 s[8];\nst.shared.v2.u32 [s], {%r4, %r5};", 1, 1).text(),
+            "");
+}
 
 // A vector of four elements is read, of which threads have set three.
 const std::string kThreeOfFour = R"(

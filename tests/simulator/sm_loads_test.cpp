@@ -1,4 +1,4 @@
-#include "simulator/sm_loads.h"
+#include "simulator/cost/sm_loads.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // What is done wrong with tensor copies, what of them is refused, and what their forms are.
 #include "core/base/error.h"
-#include "simulator/forms.h"
-#include "simulator/isa.h"
+#include "simulator/isa/forms.h"
+#include "simulator/isa/isa.h"
 #include "tests/simulator/tensor_copies.h"
 
 namespace stitchwork::sim {

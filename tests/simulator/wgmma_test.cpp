@@ -1,6 +1,6 @@
 // Matrix products of a warpgroup against products worked out here. Matrices are laid out in shared memory by
 // the core matrices and swizzled atoms that the PTX ISA describes, not by the simulator's addresses.
-#include "simulator/wgmma.h"
+#include "simulator/machine/wgmma.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 #include <random>
 
 #include "core/base/error.h"
-#include "simulator/forms.h"
+#include "simulator/isa/forms.h"
 #include "tests/simulator/sim_support.h"
 
 namespace stitchwork::sim {

@@ -1,7 +1,7 @@
 // Counts that the timing model's limits take: L1 wavefronts, local memory, round trips, the units of an SM.
 #include <fmt/format.h>
 
-#include "simulator/isa.h"
+#include "simulator/isa/isa.h"
 #include "tests/simulator/sim_support.h"
 
 namespace stitchwork::sim {

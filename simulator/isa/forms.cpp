@@ -1,0 +1,223 @@
+// The forms of instructions that are no row of the table and whose modifiers do not combine freely: whatever
+// is not spelled here is refused.
+#include "simulator/isa/forms.h"
+
+#include <set>
+#include <string>
+#include <unordered_map>
+
+#include "core/base/error.h"
+#include "simulator/isa/isa.h"
+#include "simulator/ptx/syntax.h"
+
+namespace stitchwork::ptx {
+namespace {
+
+// By the order of the PTX ISA 8.8, chapter 9.7.
+constexpr std::string_view kPatterns[] = {
+    "activemask.b32",
+    "applypriority{,.global}.L2::evict_normal",
+    "bar.warp.sync",
+    "bar{,.cta}.{sync,arrive}",
+    "bar{,.cta}.red.popc.u32",
+    "bar{,.cta}.red.{and,or}.pred",
+    "barrier{,.cta}.{sync,arrive}{,.aligned}",
+    "barrier{,.cta}.red.popc{,.aligned}.u32",
+    "barrier{,.cta}.red.{and,or}{,.aligned}.pred",
+    "barrier.cluster.arrive{,.release,.relaxed}{,.aligned}",
+    "barrier.cluster.wait{,.acquire}{,.aligned}",
+    "bra{,.uni}",
+    "createpolicy.cvt.L2.b64",
+    "createpolicy.fractional.L2::{evict_last,evict_normal,evict_first,evict_unchanged}{,.L2::evict_first,.L2:"
+    ":evict_"
+    "unchanged}.b64",
+    "createpolicy.range{,.global}.L2::{evict_last,evict_normal,evict_first,evict_unchanged}{,.L2::evict_"
+    "first,.L2::"
+    "evict_unchanged}.b64",
+    "cvta{,.to}.{const,global,local,shared,shared::cta,shared::cluster,param,param::entry}.u64",
+    "discard{,.global}.L2",
+    "elect.sync",
+    "exit",
+    "fence{,.sc,.acq_rel,.acquire,.release}.{cta,cluster,gpu,sys}",
+    "fence.acquire.sync_restrict::shared::cluster.cluster",
+    "fence.release.sync_restrict::shared::cta.cluster",
+    "fence.mbarrier_init.release.cluster",
+    "fence.proxy.{alias,async,async.global,async.shared::cta,async.shared::cluster}",
+    "fence.proxy.tensormap::generic.{acquire,release}.{cta,cluster,gpu,sys}",
+    "fence.proxy.async::generic.acquire.sync_restrict::shared::cluster.cluster",
+    "fence.proxy.async::generic.release.sync_restrict::shared::cta.cluster",
+    "griddepcontrol.{launch_dependents,wait}",
+    "isspacep.{const,global,local,shared,shared::cta,shared::cluster,param,param::entry}",
+    "match.{any,all}.sync.{b32,b64}",
+    "membar.{cta,gl,sys}",
+    "membar.proxy.{alias,async,async.global,async.shared::cta,async.shared::cluster}",
+    "nanosleep.u32",
+    "prefetch{,.global,.local}.{L1,L2}",
+    "prefetch.global.{L2::evict_last,L2::evict_normal}",
+    "prefetch{,.const,.param}.tensormap",
+    "prefetchu.L1",
+    "redux.sync.{add,min,max}.{u32,s32}",
+    "redux.sync.{and,or,xor}.b32",
+    "redux.sync.{min,max}{,.abs}{,.NaN}.f32",
+    "ret{,.uni}",
+    "setmaxnreg.{inc,dec}.sync.aligned.u32",
+    "shfl{,.sync}.{up,down,bfly,idx}.b32",
+    "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.{cta,cluster,gpu,sys}.sync."
+    "aligned",
+    "tensormap.replace.tile.global_address{,.global,.shared::cta}.b1024.b64",
+    "tensormap.replace.tile.global_stride{,.global,.shared::cta}.b1024.b64",
+    "tensormap.replace.tile.{rank,box_dim,global_dim,element_stride,elemtype,interleave_layout,swizzle_mode,"
+    "fill_"
+    "mode}{,.global,.shared::cta}.b1024.b32",
+    "trap",
+    "vote{,.sync}.{all,any,uni}.pred",
+    "vote{,.sync}.ballot.b32",
+    "wgmma.{commit_group,fence}.sync.aligned",
+    "wgmma.mma_async.sync.aligned.m64n{8,16,24,32,40,48,56,64,72,80,88,96,104,112,120,128,136,144"
+    ",152,160,168,176,184,192,200,208,216,224,232,240,248,256}k16.{f16,f32}.f16.f16",
+    "wgmma.mma_async.sync.aligned.m64n{8,16,24,32,40,48,56,64,72,80,88,96,104,112,120,128,136,144"
+    ",152,160,168,176,184,192,200,208,216,224,232,240,248,256}k16.f32.bf16.bf16",
+    "wgmma.mma_async.sync.aligned.m64n{8,16,24,32,40,48,56,64,72,80,88,96,104,112,120,128,136,144"
+    ",152,160,168,176,184,192,200,208,216,224,232,240,248,256}k32.{f16,f32}.{e4m3,e5m2}.{e4m3,e5m"
+    "2}",
+    "wgmma.mma_async.sync.aligned.m64n{8,16,24,32,48,64,80,96,112,128,144,160,176,192,208,224,240"
+    ",256}k32{,.satfinite}.s32.{s8,u8}.{s8,u8}",
+    "wgmma.mma_async.sync.aligned.m64n{8,16,24,32,40,48,56,64,72,80,88,96,104,112,120,128,136,144"
+    ",152,160,168,176,184,192,200,208,216,224,232,240,248,256}k8.f32.tf32.tf32",
+    "wgmma.wait_group.sync.aligned",
+};
+
+// Copies in bulk, which begin as those of cp.async.
+constexpr std::string_view kBulkPatterns[] = {
+    "cp.async.bulk.commit_group",
+    "cp.async.bulk.global.shared::cta.bulk_group{,.L2::cache_hint}",
+    "cp.async.bulk.prefetch.L2.global{,.L2::cache_hint}",
+    "cp.async.bulk.prefetch.tensor.{1d,2d,3d,4d,5d}.L2.global{,.tile}{,.L2::cache_hint}",
+    "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes{,.multicast::cluster}{,.L2::cache_"
+    "hint}",
+    "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes{,.L2::cache_hint}",
+    "cp.async.bulk.tensor.{1d,2d,3d,4d,5d}.global.shared::cta{,.tile}.bulk_group{,.L2::cache_hint}",
+    "cp.async.bulk.tensor.{1d,2d,3d,4d,5d}.shared::cluster.global{,.tile}.mbarrier::complete_tx::bytes{,."
+    "multicast::cluster}{,.L2::cache_hint}",
+    "cp.async.bulk.tensor.{1d,2d,3d,4d,5d}.shared::cta.global{,.tile}.mbarrier::complete_tx::bytes{,.L2::"
+    "cache_hint}",
+    "cp.async.bulk.wait_group{,.read}",
+    "cp.reduce.async.bulk.global.shared::cta.bulk_group{,.L2::cache_hint}.{add.u32,add.s32,add.u64,add.f32,"
+    "add.f64,"
+    "add.noftz.f16,add.noftz.bf16,min.u32,min.s32,min.u64,min.s64,max.u32,max.s32,max.u64,max.s64,and.b32,"
+    "and.b64,"
+    "or.b32,or.b64,xor.b32,xor.b64,inc.u32,dec.u32}",
+    "cp.reduce.async.bulk.tensor.{1d,2d,3d,4d,5d}.global.shared::cta.{add,min,max,inc,dec,and,or,xor}{,.tile}"
+    "."
+    "bulk_group{,.L2::cache_hint}",
+};
+
+std::set<std::string, std::less<>> forms_of(std::span<const std::string_view> patterns) {
+  std::set<std::string, std::less<>> forms;
+  for (const std::string_view pattern : patterns)
+    for (std::string& form : sim::expand_spelling(pattern)) forms.insert(std::move(form));
+  return forms;
+}
+const std::set<std::string, std::less<>>& all_forms() {
+  static const std::set<std::string, std::less<>> kForms = forms_of(kPatterns);
+  return kForms;
+}
+const std::set<std::string, std::less<>>& bulk_forms() {
+  static const std::set<std::string, std::less<>> kForms = forms_of(kBulkPatterns);
+  return kForms;
+}
+
+std::string_view base_of(std::string_view opcode) { return opcode.substr(0, opcode.find('.')); }
+
+}  // namespace
+
+bool is_listed_form(std::string_view opcode) { return all_forms().contains(opcode); }
+
+bool has_listed_forms(std::string_view base) {
+  const auto at = all_forms().lower_bound(base);
+  return at != all_forms().end() && base_of(*at) == base;
+}
+
+std::span<const std::string_view> listed_patterns() { return kPatterns; }
+std::span<const std::string_view> bulk_patterns() { return kBulkPatterns; }
+bool is_bulk_form(std::string_view opcode) { return bulk_forms().contains(opcode); }
+
+namespace {
+
+/// The same for all orders of modifiers; types keep theirs, as that of cvt tells result from source.
+std::string without_order(std::string_view opcode) {
+  std::set<std::string_view> modifiers;
+  std::string types;
+  std::size_t dot = opcode.find('.');
+  std::string key(opcode.substr(0, dot));
+  while (dot != opcode.npos) {
+    const std::size_t next = opcode.find('.', dot + 1);
+    const std::string_view m = opcode.substr(dot + 1, next == opcode.npos ? next : next - dot - 1);
+    if (type_bytes(m) > 0)
+      types += fmt::format(".{}", m);
+    else if (!modifiers.insert(m).second)
+      return "";
+    dot = next;
+  }
+  for (const std::string_view m : modifiers) key += fmt::format(".{}", m);
+  return key + types;
+}
+
+}  // namespace
+
+int find_row_in_any_order(std::string_view opcode) {
+  if (const int row = sim::find_row(opcode); row >= 0) return row;
+  static const auto kRows = [] {
+    std::unordered_map<std::string, int> rows;
+    const auto all = sim::isa_rows();
+    for (std::size_t r = 0; r < all.size(); ++r)
+      for (const std::string& form : sim::expand_spelling(all[r].spelling))
+        rows.emplace(without_order(form), static_cast<int>(r));
+    return rows;
+  }();
+  const auto at = kRows.find(without_order(opcode));
+  return at == kRows.end() ? -1 : at->second;
+}
+
+std::string_view listed_form(std::string_view opcode) {
+  if (is_listed_form(opcode)) return opcode;
+  static const auto kForms = [] {
+    std::unordered_map<std::string, std::string_view> forms;
+    for (const std::string& form : all_forms()) forms.emplace(without_order(form), form);
+    return forms;
+  }();
+  const std::string key = without_order(opcode);  // "" where a modifier is there twice
+  const auto at = kForms.find(key);
+  return key.empty() || at == kForms.end() ? std::string_view{} : at->second;
+}
+
+std::string unknown_modifier(std::string_view opcode) {
+  const std::string_view base = base_of(opcode);
+  std::set<std::string, std::less<>> known;
+  bool any = false;
+  const auto add = [&](std::string_view form) {
+    if (base_of(form) != base) return;
+    any = true;
+    for (std::size_t dot = form.find('.'); dot != form.npos;) {
+      const std::size_t next = form.find('.', dot + 1);
+      known.emplace(form.substr(dot + 1, next == form.npos ? next : next - dot - 1));
+      dot = next;
+    }
+  };
+  for (const std::string& form : all_forms()) add(form);
+  if (opcode.find(".bulk") != opcode.npos)
+    for (const std::string& form : bulk_forms()) add(form);
+  for (const sim::IsaRow& row : sim::isa_rows())
+    if (std::string_view(row.spelling).starts_with(base))
+      for (const std::string& form : sim::expand_spelling(row.spelling)) add(form);
+  if (!any) return "";
+  for (std::size_t dot = opcode.find('.'); dot != opcode.npos;) {
+    const std::size_t next = opcode.find('.', dot + 1);
+    const std::string_view m = opcode.substr(dot + 1, next == opcode.npos ? next : next - dot - 1);
+    if (!known.contains(m)) return std::string(m);
+    dot = next;
+  }
+  return "";
+}
+
+}  // namespace stitchwork::ptx

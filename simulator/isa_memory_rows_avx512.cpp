@@ -1,3 +1,0 @@
-// Interpreter of control flow and memory for processors with AVX-512.
-#define STITCHWORK_ISA_FUNCTION isa_memory_rows_avx512
-#include "simulator/isa_memory_rows.inc"
