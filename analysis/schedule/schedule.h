@@ -87,8 +87,9 @@ struct Value {
   int restored = -1;    ///< index into Schedule::kept: read from there instead of being computed
   int row_result = -1;  ///< kLoad: index into TaskLoop::row_results, read from there and from no buffer
   int row_place = -1;   ///< kLoad: index into TaskLoop::row_results: put there by this step
-  bool ahead = false;   ///< kLoad: a vector of it is loaded before the elements are computed
-  bool same = false;    ///< ahead: one element, which all of the vector have
+  /// kLoad: a vector of it is loaded before the elements are computed. kFold: a vector is folded there.
+  bool ahead = false;
+  bool same = false;  ///< ahead: one element, which all of the vector have
 };
 
 enum class StoreKind : std::uint8_t {

@@ -1,5 +1,6 @@
 #include "analysis/schedule/use_vectors.h"
 
+#include <algorithm>
 #include <optional>
 #include <vector>
 
@@ -51,12 +52,34 @@ bool may_go_ahead(const Schedule& kernel, const Step& step, const Layout& layout
               : movement == Movement::kVector && has_vectors(kernel, step, value.buffer));
 }
 
+/// Partials of neighbouring rows, folded a vector at a time: they lie side by side, `split` times.
+bool may_fold_ahead(const Computation& computation, const Schedule& kernel, const Step& step,
+                    const Value& value, Movement movement) {
+  const Layout& layout = step.layout;
+  const Buffer& partials = kernel.buffers.at(static_cast<std::size_t>(value.buffer));
+  const Shape& shape = computation.node(value.op).shape;
+  const bool whole = layout.width > 1 && !step.turned && !layout.partial_vectors && !layout.peeled &&
+                     !layout.head && stores_vectors(layout);
+  if (!whole || value.scope >= 0 || value.restored >= 0 || value.depth <= layout.lane_dim) return false;
+  if (partials.space == MemorySpace::kShared || !value.at.map.constraints.empty() ||
+      !value.at.runtime.empty())
+    return false;
+  const bool starts_once = std::ranges::all_of(value.arguments, [&](int argument) {
+    return step.values[static_cast<std::size_t>(argument)].depth == 0;
+  });
+  return starts_once && (is_floating(shape.dtype) || byte_size(shape.dtype) >= 4) &&
+         (movement == Movement::kOneForAll ||
+          (movement == Movement::kVector && shape.elements_count() % layout.width == 0));
+}
+
 /// Whether a whole vector takes the branches that a value is in. A choice is asked once: a concatenation of
 /// many has as many guards as branches.
 class BranchesOfVectors {
  public:
   BranchesOfVectors(const Computation& computation, const Step& step)
       : step_(step), branches_(find_branches(computation, step)), known_(step.values.size()) {}
+
+  bool any(int v) const { return branches_.of[static_cast<std::size_t>(v)] >= 0; }
 
   bool hold(int v) {
     for (int b = branches_.of[static_cast<std::size_t>(v)]; b >= 0;) {
@@ -88,10 +111,12 @@ void use_vectors(const Computation& computation, Schedule& kernel) {
         BranchesOfVectors branches(computation, step);
         for (const int v : step.order) {
           Value& value = step.values[static_cast<std::size_t>(v)];
-          if (value.kind != ValueKind::kLoad) continue;
+          if (value.kind != ValueKind::kLoad && value.kind != ValueKind::kFold) continue;
           const Movement movement = layout.movement(value.offset, value.at.map);
           value.same = movement == Movement::kOneForAll;
-          value.ahead = may_go_ahead(kernel, step, layout, value, movement) && branches.hold(v);
+          value.ahead = value.kind == ValueKind::kFold
+                            ? !branches.any(v) && may_fold_ahead(computation, kernel, step, value, movement)
+                            : may_go_ahead(kernel, step, layout, value, movement) && branches.hold(v);
         }
         if (step.layout.width == 1) continue;
         IndexMap domain;

@@ -151,12 +151,20 @@ void ValuePrinter::share_ahead() {
       const Value& value = step_.values[static_cast<std::size_t>(v)];
       if (!value.ahead) continue;
       const Node& node = computation_.node(value.op);
+      if (value.kind == ValueKind::kFold) {
+        const DType accumulator =
+            is_floating(node.shape.dtype) && byte_size(node.shape.dtype) < 4 ? DType::kF32 : node.shape.dtype;
+        ahead_[v] = vectors_.size();
+        vectors_.push_back(
+            {names_.make(node.name, "v", "_folded"), accumulator, ahead_width(value), false, true});
+        continue;
+      }
       const std::pair kind{node.shape.dtype, ahead_width(value)};
       std::vector<std::size_t>& of_kind = vectors[kind];
       const std::size_t number = taken[kind]++;
       if (number == of_kind.size()) {
         of_kind.push_back(vectors_.size());
-        vectors_.push_back({names_.make(node.name, "v", "_vector"), kind.first, kind.second, false});
+        vectors_.push_back({names_.make(node.name, "v", "_vector"), kind.first, kind.second});
       }
       AheadVector& vector = vectors_[of_kind[number]];
       vector.conditional = vector.conditional || branch >= 0 || !value.at.map.constraints.empty();
@@ -194,6 +202,10 @@ void ValuePrinter::load_branch_ahead(int branch, const std::string& left) {
   for (const int v : values) {
     if (!ahead_.contains(v)) continue;
     const Value& value = step_.values[static_cast<std::size_t>(v)];
+    if (value.kind == ValueKind::kFold) {
+      fold_ahead(v);
+      continue;
+    }
     const IndexNames names = index_names(value.at.map.dims.size());
     const std::string condition = open_condition(value.at.map, names);
     out_.line(fmt::format("{}{}({}, &{}{});", condition.empty() ? "" : fmt::format("if ({}) ", condition),

@@ -67,6 +67,7 @@ class ValuePrinter {
     DType dtype = DType::kF32;
     int width = 1;
     bool conditional = false;  ///< what its conditions keep from being loaded is zero
+    bool folded = false;       ///< of partials, in the type in which they lie
   };
 
   void print_value(int v);
@@ -75,7 +76,15 @@ class ValuePrinter {
   int ahead_width(const Value& value) const { return value.same ? 1 : layout_.width; }
   /// The place of the element at hand in registers or shared memory.
   std::string kept_place(int kept) const;
+  /// What the loop over a row's partials says.
+  struct Fold {
+    Op reducer = Op::kAdd;
+    std::int64_t split = 1;
+    std::string initial, partial, unroll;
+  };
+  Fold fold_of(const Value& value, const IndexNames& names) const;
   void print_fold(const Value& value, const std::string& variable);
+  void fold_ahead(int v);
   void print_inner_reduce(int v, const std::string& variable);
   // ---- runs of values too long for one function (print_parts.cpp)
 
