@@ -76,8 +76,7 @@ ordered_json to_json(const Explanation& e, const FusionPlan& plan, const std::ve
           {"placements", placements},
           {"neighbours", neighbours},
           {"refusals", refusals},
-          {"predicted_us",
-           plan.peer == nullptr || plan.peer->simulated ? ordered_json(plan.predicted_us) : ordered_json()},
+          {"predicted_us", times_method(plan).empty() ? ordered_json() : ordered_json(plan.predicted_us)},
           {"overrides", tried},
           {"decisions", decisions}};
 }

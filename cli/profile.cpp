@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "cli/peer_plan.h"
 #include "cli/table.h"
 #include "core/base/format.h"
 #include "experiments/profile/profile_text.h"
@@ -22,7 +23,7 @@ struct ProfileArguments {
   std::string file;
   std::optional<std::int64_t> iterations;
   std::size_t rows = 100;
-  bool events = false;
+  bool events = false, untimed = false;
 };
 
 std::string step_ids(const FusionPlan& plan, const ProfileMatch& m) {
@@ -71,6 +72,11 @@ ordered_json launches_json(const Planned& planned, const ProfileComparison& c) {
   return list;
 }
 
+/// Whether the step has a time of ours.
+bool timed(const FusionPlan& plan, const PlanStep& step) {
+  return step.kind != StepKind::kKernel || !times_method(plan).empty();
+}
+
 ordered_json steps_json(const Planned& planned, const ProfileComparison& c) {
   ordered_json list = ordered_json::array();
   const std::set<std::size_t> missing(c.missing.begin(), c.missing.end());
@@ -79,14 +85,15 @@ ordered_json steps_json(const Planned& planned, const ProfileComparison& c) {
     const PlanStep& step = plan_step(planned.plan, at.body, at.step);
     const std::string within =
         at.body < 0 ? "" : body_computation(planned.graph(), planned.plan, at.body).name;
-    list.push_back({{"id", step.id},
-                    {"kind", name(step.kind)},
-                    {"within", or_null(within)},
-                    {"predicted_us", at.predicted_us},
-                    {"imported_us", at.imported_us ? ordered_json(*at.imported_us) : ordered_json(nullptr)},
-                    {"counters", at.counters},
-                    {"launches", at.launches},
-                    {"missing", missing.contains(s)}});
+    list.push_back(
+        {{"id", step.id},
+         {"kind", name(step.kind)},
+         {"within", or_null(within)},
+         {"predicted_us", timed(planned.plan, step) ? ordered_json(at.predicted_us) : ordered_json()},
+         {"imported_us", at.imported_us ? ordered_json(*at.imported_us) : ordered_json(nullptr)},
+         {"counters", at.counters},
+         {"launches", at.launches},
+         {"missing", missing.contains(s)}});
   }
   return list;
 }
@@ -185,11 +192,20 @@ std::string steps_text(const Planned& planned, const ProfileComparison& c, std::
     shown.resize(rows);
   }
   if (shown.empty()) return "";
-  Table table({"step", ">launches", ">us (imported)", ">us (modelled)", ">imported / modelled"});
-  for (const ProfiledStep* s : shown)
-    table.add({cut_to(step_title(planned.plan, s->body, s->step), 44), std::to_string(s->launches.size()),
-               fmt::format("{:.2f}", *s->imported_us), fmt::format("{:.2f}", s->predicted_us),
-               s->predicted_us > 0 ? fmt::format("{:.2f}", *s->imported_us / s->predicted_us) : ""});
+  // Of a compiler's plan that was run, kernels are simulated and library calls modelled.
+  const std::string ours = times_method(planned.plan) == "simulated" ? "simulated" : "modelled";
+  Table table({"step", ">launches", ">us (imported)", fmt::format(">us ({})", ours),
+               fmt::format(">imported / {}", ours)});
+  for (const ProfiledStep* s : shown) {
+    const PlanStep& step = plan_step(planned.plan, s->body, s->step);
+    const bool has_time = timed(planned.plan, step);
+    const bool other = ours == "simulated" && step.kind != StepKind::kKernel;
+    table.add(
+        {cut_to(step_title(planned.plan, s->body, s->step), 44), std::to_string(s->launches.size()),
+         fmt::format("{:.2f}", *s->imported_us),
+         has_time ? fmt::format("{:.2f}{}", s->predicted_us, other ? " modelled" : "") : "",
+         has_time && s->predicted_us > 0 ? fmt::format("{:.2f}", *s->imported_us / s->predicted_us) : ""});
+  }
   std::string text = table.text();
   if (shown.size() < all)
     text += fmt::format("the {} longest of {} steps (--rows 0: all)\n", shown.size(), all);
@@ -212,7 +228,9 @@ void show_profile(Cli& cli, const ProfileArguments& a) {
   const Profile profile = read_profile(a.file);
   cli.progress("planning");
   OpTrace trace;
-  const Planned planned = planned_for_profile(a.plan, a.planner->count() > 0, trace);
+  Planned planned = planned_for_profile(a.plan, a.planner->count() > 0, trace);
+  if (const std::string dump = dump_of(a.plan); !dump.empty())
+    planned.plan = shown_peer(cli, dump, planned.model, !a.untimed).plan;
   const ProfileComparison c = compare_profile(profile, planned.model, trace, planned.plan, a.iterations);
   cli.progress("");
   if (cli.json) return cli.print(profile_json(planned, profile, c, a.events));
@@ -252,11 +270,13 @@ void add_profile(CLI::App& app, Cli& cli) {
       ->check(CLI::PositiveNumber);
   command->add_option("--rows", a->rows, "so many of the longest launches and steps; 0: all")
       ->capture_default_str();
+  add_untimed(*command, a->untimed);
   command->add_flag("--events", a->events, "all events of the GPU as they were read, too");
   add_common(*command, cli,
              "  stitchwork profile dumps/fig7-a100/after.hlo jax.json\n"
              "  stitchwork profile fig7 nsys.sqlite -p xla --device a100-sxm-80 --json\n"
-             "  stitchwork profile my_model.hlo ncu.csv --iterations 1");
+             "  stitchwork profile my_model.hlo ncu.csv --iterations 1\n"
+             "  stitchwork profile --plan dumps/fig7-inductor-a100 torch.json");
   command->callback([&cli, a] {
     // A saved plan names its model: with it the one name given is the profile's.
     if (a->file.empty() && !a->plan.plan_file.empty()) a->file.swap(a->plan.model);

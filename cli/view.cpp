@@ -108,12 +108,12 @@ void view(Cli& cli, const ViewArguments& a) {
   std::vector<std::string> names;
   for (const FusionPlan& plan : plans) {
     names.push_back(plan.planner);
-    list.push_back({{"planner", plan.planner},
-                    {"memory_kernels", plan.counts.memory_kernels},
-                    {"library_calls", plan.counts.library_calls},
-                    {"predicted_us", plan.peer != nullptr && !plan.peer->simulated
-                                         ? nlohmann::ordered_json()
-                                         : nlohmann::ordered_json(plan.predicted_us)}});
+    list.push_back(
+        {{"planner", plan.planner},
+         {"memory_kernels", plan.counts.memory_kernels},
+         {"library_calls", plan.counts.library_calls},
+         {"predicted_us", times_method(plan).empty() ? nlohmann::ordered_json()
+                                                     : nlohmann::ordered_json(plan.predicted_us)}});
   }
   if (cli.json)
     return cli.print(nlohmann::ordered_json{

@@ -7,6 +7,7 @@
 #include "core/hlo/hlo_text.h"
 #include "experiments/clock.h"
 #include "experiments/metrics.h"
+#include "experiments/profile/kernel_names.h"
 #include "experiments/profile/profile_text.h"
 #include "experiments/sqlite.h"
 #include "occupancy_model/device.h"

@@ -60,7 +60,7 @@ CompareRow row_of(const Graph& graph, const FusionPlan& plan, double plan_ms) {
   const std::vector<std::int64_t> runs = runs_of_computations(planned_graph(graph, plan), plan);
   for (std::size_t c = 0; c < runs.size(); ++c) add(plan.computations[c].plan, static_cast<double>(runs[c]));
   if (plan.peer == nullptr) return row;
-  row.method = plan.peer->simulated ? "simulated" : "";
+  row.method = times_method(plan);
   row.dump = plan.peer->dump;
   return row;
 }

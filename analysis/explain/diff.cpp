@@ -80,9 +80,8 @@ class Side {
 PlanTotals totals(const Graph& graph, const FusionPlan& plan) {
   const PlanCost cost = plan_cost(graph, device(plan.device), plan);
   const PlanCounts& c = plan.counts;
-  const std::string method = plan.peer == nullptr ? "modelled" : plan.peer->simulated ? "simulated" : "";
-  return {c.memory_kernels,  c.library_calls, c.copies,          c.memsets, cost.grid_barriers,
-          c.product_kernels, cost.dram_bytes, cost.predicted_us, method};
+  return {c.memory_kernels,  c.library_calls, c.copies,          c.memsets,         cost.grid_barriers,
+          c.product_kernels, cost.dram_bytes, cost.predicted_us, times_method(plan)};
 }
 
 std::string launch_text(const KernelLaunch& launch) {

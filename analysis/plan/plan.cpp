@@ -174,6 +174,10 @@ const Graph& planned_graph(const Graph& model, const FusionPlan& plan) {
   return plan.rewritten == nullptr ? model : plan.rewritten->graph;
 }
 
+std::string times_method(const FusionPlan& plan) {
+  return plan.peer == nullptr ? "modelled" : plan.peer->simulated ? "simulated" : "";
+}
+
 const Graph& model_graph(const Graph& graph, const FusionPlan& plan) {
   return plan.rewritten == nullptr ? graph : *plan.rewritten->model;
 }

@@ -226,6 +226,10 @@ NodeId planned_op(const FusionPlan& plan, NodeId op);
 /// The model's ops that an op of the planned graph's entry stands for, ascending. Itself likewise.
 std::vector<NodeId> model_ops(const FusionPlan& plan, NodeId op);
 
+/// How the times of its kernels were had: "modelled"; "simulated", of a compiler's plan that was run; "": of
+/// one that was not. Library calls are modelled in each.
+std::string times_method(const FusionPlan& plan);
+
 /// How `op`, which the kernel evaluates, is had by what reads it in the phase that makes it.
 Scheme scheme_in_phase(const KernelPlan& kernel, NodeId op);
 /// Whether `reader` takes `op`'s value from shared memory: both are of one phase, and it is Regional there.

@@ -55,7 +55,7 @@ class Writer {
                       {"memsets", plan.counts.memsets},
                       {"dynamic_memory_kernels", plan.counts.dynamic_memory_kernels}};
     if (plan.counts.product_kernels > 0) json["counts"]["product_kernels"] = plan.counts.product_kernels;
-    json["predicted_us"] = plan.peer != nullptr && !plan.peer->simulated ? Json() : Json(plan.predicted_us);
+    json["predicted_us"] = times_method(plan).empty() ? Json() : Json(plan.predicted_us);
     json["steps"] = Json::array();
     for (const PlanStep& step : plan.steps) json["steps"].push_back(this->step(plan, step));
     json["kernels"] = Json::array();
@@ -113,7 +113,7 @@ class Writer {
     json["stream"] = step.stream;
     if (!step.waits.empty()) json["waits"] = step.waits;
     const bool is_modelled = step.kind != StepKind::kKernel && step.kind != StepKind::kControl;
-    const bool ran = is_modelled || plan.peer == nullptr || plan.peer->simulated;
+    const bool ran = is_modelled || !times_method(plan).empty();
     json["predicted_us"] = ran ? Json(step.predicted_us) : Json();
     if (step.trips) json["trips"] = *step.trips;
     return json;

@@ -11,34 +11,13 @@
 #include "core/base/format.h"
 #include "core/base/sorted.h"
 #include "experiments/metrics.h"
+#include "experiments/profile/kernel_names.h"
 
 namespace stitchwork {
 namespace {
 
 /// What stitchwork calls every kernel that it runs itself (codegen/print: the canonical form).
 constexpr std::string_view kCanonicalKernel = "k";
-
-std::string lower_case(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return lower;
-}
-
-bool has_any(const std::string& text, std::initializer_list<std::string_view> words) {
-  return std::ranges::any_of(words, [&](std::string_view w) { return text.find(w) != std::string::npos; });
-}
-
-/// cuDNN's and CUTLASS's words; "convert" is none.
-bool is_convolution(std::string_view kernel) {
-  std::string text = lower_case(kernel);
-  for (std::size_t at; (at = text.find("convert")) != std::string::npos;) text.erase(at, 7);
-  return has_any(text, {"conv", "fprop", "dgrad", "wgrad", "winograd", "cudnn"});
-}
-
-/// The second kernel of a product whose sum over k is split.
-bool ends_product(std::string_view kernel) {
-  return has_any(lower_case(kernel), {"splitk"}) && lower_case(kernel).find("reduce") != std::string::npos;
-}
 
 /// Ratios have none (docs/store.md), nor has what is of a thread.
 bool has_sum(const std::string& counter) {
@@ -78,6 +57,7 @@ class ProfileMatcher {
       result_.matches.push_back(
           identities_.at(identity_of(l.kernel, l.instruction, l.op, l.grid, l.block)).match);
     by_launch_order();
+    by_inductor_number();
     by_product_order(false);
     by_product_order(true);
     by_number();
@@ -192,6 +172,38 @@ class ProfileMatcher {
         result_.matches[ours[i]].why =
             fmt::format("a kernel of stitchwork run, but launches are not this plan's {}",
                         counted(static_cast<long long>(planned.size()), "kernel"));
+    }
+  }
+
+  /// Inductor numbers the kernels of a module, so that another compilation of the same graph, with more words
+  /// in its names or other blocks, has the same numbers: if each is of the same kind, they are the same.
+  void by_inductor_number() {
+    std::vector<std::size_t> theirs;
+    std::map<int, InductorName> launched;
+    for (std::size_t i = 0; i < launches().size(); ++i)
+      if (const auto called = inductor_name(function_name(launches()[i].kernel))) {
+        launched.emplace(called->number, *called);
+        if (is_free(i)) theirs.push_back(i);
+      }
+    if (theirs.empty()) return;
+    std::map<int, const NamedOps*> planned;
+    bool same = true;
+    for (const NamedOps& kernel : names_.own_kernels())
+      if (const auto called = inductor_name(kernel.name)) {
+        const auto at = launched.find(called->number);
+        same = same && at != launched.end() && is_same_kernel(at->second, *called);
+        planned.emplace(called->number, &kernel);
+      }
+    same = same && planned.size() == launched.size();
+    for (const std::size_t i : theirs) {
+      if (same)
+        match(i, ProfileRule::kInductorNumber,
+              *planned.at(inductor_name(function_name(launches()[i].kernel))->number));
+      else
+        result_.matches[i].why =
+            planned.empty()
+                ? "a kernel of Inductor, whose ops a dump of it tells (--plan DUMP, docs/peers.md)"
+                : "a kernel of Inductor, but the dump's differ in number or kind";
     }
   }
 
@@ -408,13 +420,8 @@ class ProfileMatcher {
 std::string_view name(ProfileRule rule) {
   constexpr auto kNames =
       std::to_array<std::string_view>({"", "instruction", "own kernel", "kernel name", "op name",
-                                       "launch order", "product order", "renumbered"});
+                                       "launch order", "inductor number", "product order", "renumbered"});
   return kNames[static_cast<std::size_t>(rule)];
-}
-
-bool is_library_product(std::string_view kernel) {
-  return is_convolution(kernel) || has_any(lower_case(kernel), {"gemm", "gemv", "cutlass", "cublas", "xmma",
-                                                                "nvjet", "wgmma", "cijk_"});
 }
 
 ProfileComparison compare_profile(const Profile& profile, const Model& model, const OpTrace& trace,

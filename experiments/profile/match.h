@@ -20,15 +20,17 @@ namespace stitchwork {
 /// In the order in which they are tried.
 enum class ProfileRule : std::uint8_t {
   kNone,
-  kInstruction,   ///< the profile names an HLO instruction of the model
-  kOwnKernel,     ///< the kernel is called as the plan's, with its launch
-  kKernelName,    ///< the kernel is called as XLA calls that of an instruction
-  kOpName,        ///< the profile names the framework's op, of which the model's metadata knows
-  kLaunchOrder,   ///< kernels of stitchwork run: their launches are the plan's, in its order
-  kProductOrder,  ///< as many kernels of libraries as products: the n-th is the n-th's
-  kRenumbered,    ///< as many of one name as the model has, all with other numbers: the n-th is the n-th
+  kInstruction,     ///< the profile names an HLO instruction of the model
+  kOwnKernel,       ///< the kernel is called as the plan's, with its launch
+  kKernelName,      ///< the kernel is called as XLA calls that of an instruction
+  kOpName,          ///< the profile names the framework's op, of which the model's metadata knows
+  kLaunchOrder,     ///< kernels of stitchwork run: their launches are the plan's, in its order
+  kInductorNumber,  ///< Inductor's kernels, of a dump's plan: kinds and numbers are the dump's, each of them
+  kProductOrder,    ///< as many kernels of libraries as products: the n-th is the n-th's
+  kRenumbered,      ///< as many of one name as the model has, all with other numbers: the n-th is the n-th
 };
-/// "instruction", "own kernel", "kernel name", "op name", "launch order", "product order", "renumbered"
+/// "instruction", "own kernel", "kernel name", "op name", "launch order", "inductor number", "product order",
+/// "renumbered"
 std::string_view name(ProfileRule rule);
 
 struct ProfileMatch {
@@ -67,8 +69,5 @@ struct ProfileComparison {
 /// naming the profile's file where `iterations` does not fit.
 ProfileComparison compare_profile(const Profile& profile, const Model& model, const OpTrace& trace,
                                   const FusionPlan& plan, std::optional<std::int64_t> iterations = {});
-
-/// Whether a kernel of a library's is a matrix product or convolution, by its name.
-bool is_library_product(std::string_view kernel);
 
 }  // namespace stitchwork

@@ -81,6 +81,22 @@ TEST_F(ProfileCommand, TextHasTablesAndWhatIsLeft) {
   EXPECT_THAT(said.out, HasSubstr("steps of the plan that no launch stands for:"));
 }
 
+TEST_F(ProfileCommand, ADumpsKernelsAreSimulatedBesideTheImportedOnes) {
+  const std::string dump = std::string(STITCHWORK_SOURCE_DIR) + "/tests/data/dumps/fig7-inductor-a100";
+  const std::vector<MadeLaunch> program = {{"triton_per_fused_sum_0", "", 9},
+                                           {"triton_red_fused_add_pow_1", "", 15}};
+  write_file(path("torch.json"), testing::torch_trace(program, 4).dump());
+  const std::vector<std::string> words{"profile", path("torch.json"), "--plan", dump};
+  for (const auto& step : document(words, "profile")["steps"]) {
+    EXPECT_GT(step["imported_us"], 0);
+    EXPECT_GT(step["predicted_us"], 1) << "of a run in the simulator";
+  }
+  EXPECT_THAT(run_command(words).out, HasSubstr("imported / simulated"));
+  std::vector<std::string> untimed = words;
+  untimed.emplace_back("--untimed");
+  for (const auto& step : document(untimed, "profile")["steps"]) EXPECT_EQ(step["predicted_us"], nullptr);
+}
+
 TEST_F(ProfileCommand, ImportStandsInTheModelsSectionOnlyOnce) {
   const std::vector<std::string> import{"experiment", "import", path("trace.json"), "--model",
                                         model,        "--db",   path("r.db")};

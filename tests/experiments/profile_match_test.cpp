@@ -4,6 +4,8 @@
 #include "analysis/planners/planner.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "experiments/peer_trial.h"
+#include "experiments/profile/kernel_names.h"
 #include "experiments/profile/match.h"
 #include "experiments/profile/profile_text.h"
 #include "tests/experiments/sample_trial.h"
@@ -266,6 +268,51 @@ TEST(ProfileMatch, OurOwnKernelsAreKnownByNameAndLaunch) {
   const ProfileComparison other = of(canonical);
   EXPECT_EQ(other.matches[0].rule, ProfileRule::kNone);
   EXPECT_THAT(other.matches[0].why, HasSubstr("launches are not this plan's"));
+}
+
+TEST(KernelNames, InductorsHaveKindWordsAndNumber) {
+  const auto parts = [](std::string_view kernel) {
+    const auto called = inductor_name(kernel);
+    return called ? fmt::format("{}|{}|{}", called->kind, called->words, called->number) : "none";
+  };
+  EXPECT_EQ(parts("triton_red_fused_add_div_pow_12"), "red|add_div_pow|12");
+  EXPECT_EQ(parts("triton_poi_fused__softmax_0"), "poi|_softmax|0");
+  EXPECT_EQ(parts("triton_per_fused_3"), "per||3");
+  for (const std::string_view other :
+       {"triton_softmax_2", "triton_per_fused_", "triton_per_fused_add", "triton__fused_1",
+        "triton_a_b_fused_1", "loop_add_fusion_3", "triton_poi_fused_add_99999999999", ""})
+    EXPECT_EQ(parts(other), "none") << other;
+}
+
+/// A dump of Inductor's, and a run of the same module elsewhere: words in its names, other blocks.
+TEST(ProfileMatch, KernelsOfInductorAreItsDumpsByKindAndNumber) {
+  Held held("fig7", "xla");
+  held.plan =
+      load_peer(std::string(STITCHWORK_SOURCE_DIR) + "/tests/data/dumps/fig7-inductor-a100", held.model).plan;
+  const auto compare = [&](const std::vector<MadeLaunch>& program) {
+    return held.compare(parse_chrome_trace(testing::torch_trace(program, 4).dump(), "trace.json"));
+  };
+  const MadeLaunch sums{"triton_per_fused_sum_0", "", 9, 512, 64},
+      rest{"triton_red_fused_add_pow_1", "", 15, 64, 256};
+  const ProfileComparison c = compare({sums, rest});
+  EXPECT_THAT(rules_of(c),
+              ElementsAre("triton_per_fused_0 by inductor number", "triton_red_fused_1 by inductor number"));
+  EXPECT_THAT(c.missing, IsEmpty());
+  EXPECT_DOUBLE_EQ(*c.steps[1].imported_us, 15 + (0 + 1 + 2 + 0) / 4.0);
+
+  MadeLaunch otherwise = rest;
+  otherwise.kernel = "triton_poi_fused_add_pow_1";
+  for (const std::vector<MadeLaunch>& program :
+       {std::vector{sums, otherwise}, std::vector{sums},
+        std::vector{sums, rest, MadeLaunch{"triton_poi_fused_add_2", "", 1}}})
+    for (const ProfileMatch& m : compare(program).matches) {
+      EXPECT_EQ(m.rule, ProfileRule::kNone) << "another module: numbers say nothing";
+      EXPECT_THAT(m.why, HasSubstr("the dump's differ in number or kind"));
+    }
+  const Held without("fig7", "xla");
+  EXPECT_THAT(
+      without.compare(parse_chrome_trace(testing::torch_trace({sums}, 2).dump(), "t.json")).matches[0].why,
+      HasSubstr("--plan DUMP"));
 }
 
 TEST(ProfileMatch, WhatALoopRunsIsOfItsBody) {
