@@ -59,7 +59,8 @@ TEST(BulkCopies, AreThoseOfSm90ByEveryCompiler) {
 /// unit of a copy, and tasks that have no others.
 TEST(BulkCopies, AreRightForAnyNumberOfTasks) {
   SKIP_WITHOUT_COMPILER();
-  constexpr std::array kSizes = {std::pair{20011, 33}, std::pair{17920, 35}, std::pair{16385, 37}};
+  constexpr std::array kSizes = {std::pair{2503, 33}, std::pair{2240, 35}, std::pair{2049, 37}};
+  const Device& target = testing::eighth_of_h200();
   int checked = 0, with_rest = 0, workloads = 0;
   for (const char* name : {"softmax", "masked_softmax", "layer_norm", "cross_entropy", "residual_norm"})
     for (const char* dtype : {"f32", "bf16"})
@@ -67,7 +68,7 @@ TEST(BulkCopies, AreRightForAnyNumberOfTasks) {
         const auto& [rows, cols] = kSizes[static_cast<std::size_t>(size)];
         ++workloads;
         const Graph graph = workload_of(name, rows, cols, dtype);
-        const FusionPlan plan = planned(graph);
+        const FusionPlan plan = testing::planned(graph, target);
         if (staged(plan) == std::nullopt) continue;
         for (const auto& [stages, tasks] :
              {std::pair{1, 1}, std::pair{1, 3}, std::pair{2, 2}, std::pair{2, 5}, std::pair{3, 4}}) {
@@ -76,9 +77,8 @@ TEST(BulkCopies, AreRightForAnyNumberOfTasks) {
           FusionPlan changed = plan;
           ASSERT_TRUE(restage(graph, changed, stages, tasks, stages > 1 ? 4 : 1));
           ASSERT_TRUE(staged(changed)->bulk);
-          if (changed.kernels[0].launch.shared_bytes > device("h200").shared_bytes_per_block_default)
-            continue;
-          const Ran ran = expect_right(graph, changed);
+          if (changed.kernels[0].launch.shared_bytes > target.shared_bytes_per_block_default) continue;
+          const Ran ran = expect_right(graph, target, changed);
           // Tasks of few rows may be no whole units of all that they copy.
           checked += ran.cuda.find("sw_copy_bulk(") != std::string::npos;
           with_rest += ran.cuda.find("if (task == ") != std::string::npos;
@@ -92,18 +92,19 @@ TEST(BulkCopies, AreRightForAnyNumberOfTasks) {
 /// other things in, and copy what those stored.
 TEST(BulkCopies, OfGradients) {
   SKIP_WITHOUT_COMPILER();
+  const Device& target = testing::eighth_of_h200();
   int checked = 0;
   for (const char* name : {"layer_norm_grad", "rms_norm_grad"})
     for (const char* dtype : {"f32", "bf16"}) {
-      const Graph graph = workload_of(name, 37511, 33, dtype);
-      const FusionPlan plan = planned(graph);
+      const Graph graph = workload_of(name, 4691, 33, dtype);
+      const FusionPlan plan = testing::planned(graph, target);
       if (staged(plan) == std::nullopt) continue;
       for (const int stages : {1, 2}) {
         SCOPED_TRACE(fmt::format("{} {}, {} stages", name, dtype, stages));
         FusionPlan changed = plan;
         ASSERT_TRUE(restage(graph, changed, stages, 0));
-        if (changed.kernels[0].launch.shared_bytes > device("h200").shared_bytes_per_block_default) continue;
-        const Ran ran = expect_right(graph, changed);
+        if (changed.kernels[0].launch.shared_bytes > target.shared_bytes_per_block_default) continue;
+        const Ran ran = expect_right(graph, target, changed);
         EXPECT_GT(ran.counters.bulk_copies, 0);
         ++checked;
       }
@@ -133,45 +134,48 @@ TEST(BulkCopies, OfSingleRowsWhereverTheyBegin) {
 /// Bytes, of which a unit of a copy is 16 elements, beside floats; and 8-byte elements.
 TEST(BulkCopies, OfAnyElements) {
   SKIP_WITHOUT_COMPILER();
+  const Device& target = testing::eighth_of_h200();
   for (const char* dtype : {"s8", "f64", "f16"})
     for (const int stages : {1, 2}) {
       SCOPED_TRACE(fmt::format("{} {}", dtype, stages));
       const Graph graph = graph_of(fmt::format(R"(HloModule m
 sum {{ a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }}
 ENTRY main {{
-  x = {0}[30001,33] parameter(0)
-  y = f32[30001,33] parameter(1)
+  x = {0}[3751,33] parameter(0)
+  y = f32[3751,33] parameter(1)
   zero = f32[] constant(0)
-  f = f32[30001,33] convert(x)
-  p = f32[30001,33] multiply(f, y)
-  s = f32[30001] reduce(p, zero), dimensions={{1}}, to_apply=sum
-  b = f32[30001,33] broadcast(s), dimensions={{0}}
-  ROOT d = f32[30001,33] subtract(p, b)
+  f = f32[3751,33] convert(x)
+  p = f32[3751,33] multiply(f, y)
+  s = f32[3751] reduce(p, zero), dimensions={{1}}, to_apply=sum
+  b = f32[3751,33] broadcast(s), dimensions={{0}}
+  ROOT d = f32[3751,33] subtract(p, b)
 }}
 )",
                                                dtype));
-      FusionPlan plan = planned(graph);
+      FusionPlan plan = testing::planned(graph, target);
       ASSERT_NE(staged(plan), std::nullopt);
       ASSERT_TRUE(restage(graph, plan, stages, 4, 4));
-      EXPECT_THAT(expect_right(graph, plan).cuda, HasSubstr("sw_copy_bulk("));
+      EXPECT_THAT(expect_right(graph, target, plan).cuda, HasSubstr("sw_copy_bulk("));
     }
 }
 
 /// Threads compute no addresses of copies and execute none, and tasks have one block barrier less.
 TEST(BulkCopies, TakeFewerInstructionsThanCopiesOfThreads) {
   SKIP_WITHOUT_COMPILER();
+  const Device& target = testing::eighth_of_h200();
   for (const char* dtype : {"f32", "bf16"})
     for (const char* name : {"softmax", "layer_norm", "cross_entropy"}) {
       SCOPED_TRACE(fmt::format("{} {}", name, dtype));
-      const Graph graph = workload_of(name, 67584, 33, dtype);
-      FusionPlan bulk = planned(graph);
+      const Graph graph = workload_of(name, 8448, 33, dtype);
+      FusionPlan bulk = testing::planned(graph, target);
       ASSERT_NE(staged(bulk), std::nullopt);
       ASSERT_TRUE(restage(graph, bulk, 2, 8));
       FusionPlan threads = bulk;
       for (Group& group : threads.kernels[0].groups)
         testing::edit_mapping(group, [](auto& m) { m.bulk = false; });
       ASSERT_TRUE(restage(graph, threads, 2, 8));
-      const Ran of_bulk = expect_right(graph, bulk), of_threads = expect_right(graph, threads);
+      const Ran of_bulk = expect_right(graph, target, bulk),
+                of_threads = expect_right(graph, target, threads);
       EXPECT_LT(static_cast<double>(of_bulk.counters.issue_slots),
                 0.97 * static_cast<double>(of_threads.counters.issue_slots));
       EXPECT_LT(of_bulk.counters.block_barriers, of_threads.counters.block_barriers);

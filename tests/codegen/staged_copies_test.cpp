@@ -57,12 +57,13 @@ TEST(StagedCopies, AreThoseOfSm80ByEveryCompiler) {
 /// One task a block, some, and fewer than stages; the last task, and the array's last vector, in part.
 TEST(StagedCopies, AreRightForAnyNumberOfTasks) {
   SKIP_WITHOUT_COMPILER();
+  const Device& target = testing::eighth_of_h200();
   int checked = 0;
   for (const char* name : {"softmax", "masked_softmax", "layer_norm", "cross_entropy", "residual_norm"})
     for (const char* dtype : {"f32", "bf16"})
-      for (const auto& [rows, cols] : {std::pair{20011, 33}, std::pair{17920, 35}}) {
+      for (const auto& [rows, cols] : {std::pair{2503, 33}, std::pair{2240, 35}}) {
         const Graph graph = workload_of(name, rows, cols, dtype);
-        const FusionPlan plan = planned(graph);
+        const FusionPlan plan = testing::planned(graph, target);
         if (staged(plan) == std::nullopt) continue;
         for (const auto& [stages, tasks] : {std::pair{0, 1}, std::pair{1, 1}, std::pair{1, 3},
                                             std::pair{2, 2}, std::pair{2, 5}, std::pair{3, 4}}) {
@@ -70,9 +71,8 @@ TEST(StagedCopies, AreRightForAnyNumberOfTasks) {
                                    stages, tasks));
           FusionPlan changed = plan;
           ASSERT_TRUE(restage(graph, changed, stages, tasks, stages > 1 ? 4 : 1));
-          if (changed.kernels[0].launch.shared_bytes > device("h200").shared_bytes_per_block_default)
-            continue;
-          expect_right(graph, changed);
+          if (changed.kernels[0].launch.shared_bytes > target.shared_bytes_per_block_default) continue;
+          expect_right(graph, target, changed);
           ++checked;
         }
       }
@@ -97,18 +97,19 @@ TEST(StagedCopies, AskForTasksAheadWhileOneIsComputed) {
 /// among them.
 TEST(StagedCopies, OfGradients) {
   SKIP_WITHOUT_COMPILER();
+  const Device& target = testing::eighth_of_h200();
   int checked = 0;
   for (const char* name : {"layer_norm_grad", "rms_norm_grad"})
     for (const char* dtype : {"f32", "bf16"}) {
-      const Graph graph = workload_of(name, 37511, 33, dtype);
-      const FusionPlan plan = planned(graph);
+      const Graph graph = workload_of(name, 4691, 33, dtype);
+      const FusionPlan plan = testing::planned(graph, target);
       if (staged(plan) == std::nullopt) continue;
       for (const int stages : {0, 1, 2}) {
         SCOPED_TRACE(fmt::format("{} {}, {} stages", name, dtype, stages));
         FusionPlan changed = plan;
         ASSERT_TRUE(restage(graph, changed, stages, 0));
-        if (changed.kernels[0].launch.shared_bytes > device("h200").shared_bytes_per_block_default) continue;
-        expect_right(graph, changed);
+        if (changed.kernels[0].launch.shared_bytes > target.shared_bytes_per_block_default) continue;
+        expect_right(graph, target, changed);
         ++checked;
       }
     }
@@ -118,27 +119,28 @@ TEST(StagedCopies, OfGradients) {
 /// Bytes, of which a vector is 16 elements, beside floats; and 8-byte elements.
 TEST(StagedCopies, OfAnyElements) {
   SKIP_WITHOUT_COMPILER();
+  const Device& target = testing::eighth_of_h200();
   for (const char* dtype : {"s8", "f64", "f16"})
     for (const int stages : {1, 2}) {
       SCOPED_TRACE(fmt::format("{} {}", dtype, stages));
       const Graph graph = graph_of(fmt::format(R"(HloModule m
 sum {{ a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }}
 ENTRY main {{
-  x = {0}[30001,33] parameter(0)
-  y = f32[30001,33] parameter(1)
+  x = {0}[3751,33] parameter(0)
+  y = f32[3751,33] parameter(1)
   zero = f32[] constant(0)
-  f = f32[30001,33] convert(x)
-  p = f32[30001,33] multiply(f, y)
-  s = f32[30001] reduce(p, zero), dimensions={{1}}, to_apply=sum
-  b = f32[30001,33] broadcast(s), dimensions={{0}}
-  ROOT d = f32[30001,33] subtract(p, b)
+  f = f32[3751,33] convert(x)
+  p = f32[3751,33] multiply(f, y)
+  s = f32[3751] reduce(p, zero), dimensions={{1}}, to_apply=sum
+  b = f32[3751,33] broadcast(s), dimensions={{0}}
+  ROOT d = f32[3751,33] subtract(p, b)
 }}
 )",
                                                dtype));
-      FusionPlan plan = planned(graph);
+      FusionPlan plan = testing::planned(graph, target);
       ASSERT_NE(staged(plan), std::nullopt);
       ASSERT_TRUE(restage(graph, plan, stages, 4, 4));
-      expect_right(graph, plan);
+      expect_right(graph, target, plan);
     }
 }
 

@@ -17,11 +17,14 @@ inline Graph workload_of(const char* name, std::int64_t rows, std::int64_t cols,
   return graph_of(workload(name).hlo({rows, cols, dtype}));
 }
 
-inline FusionPlan planned(const Graph& graph, const std::string& target = "h200",
-                          const std::string& copies = "on") {
+inline FusionPlan planned(const Graph& graph, const Device& target, const std::string& copies = "on") {
   PlanOptions options;
   options.knobs["async_copies"] = copies;
-  return make_plan(graph, device(target), "astitch", options);
+  return make_plan(graph, target, "astitch", options);
+}
+inline FusionPlan planned(const Graph& graph, const std::string& target = "h200",
+                          const std::string& copies = "on") {
+  return planned(graph, device(target), copies);
 }
 
 inline std::optional<MappingFields> staged(const FusionPlan& plan) {
@@ -65,8 +68,8 @@ struct Ran {
   sim::Counters counters;
 };
 
-inline Ran expect_right(const Graph& graph, const FusionPlan& plan, const std::string& compiler = "") {
-  const Device& target = device(plan.device);
+inline Ran expect_right(const Graph& graph, const Device& target, const FusionPlan& plan,
+                        const std::string& compiler = "") {
   for (const Verdict& problem : verify(graph, target, plan))
     ADD_FAILURE() << problem.rule << ": " << problem.why << "\n" << to_text(graph, plan);
   const SanitizedRun sanitized = run_sanitized(graph, target, plan, compiler);
@@ -81,6 +84,16 @@ inline Ran expect_right(const Graph& graph, const FusionPlan& plan, const std::s
   ran.counters = c;
   ran.load_spread = static_cast<double>(c.gld_transactions) * 32 / static_cast<double>(c.gld_bytes);
   return ran;
+}
+inline Ran expect_right(const Graph& graph, const FusionPlan& plan, const std::string& compiler = "") {
+  return expect_right(graph, device(plan.device), plan, compiler);
+}
+
+/// Where a test has many plans: an eighth of an H200, which stages an eighth of the rows as the whole does
+/// all.
+inline const Device& eighth_of_h200() {
+  static const Device target = share_of("h200", 16);
+  return target;
 }
 
 }  // namespace stitchwork::testing
