@@ -2,6 +2,7 @@
 // is not spelled here is refused.
 #include "simulator/isa/forms.h"
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -189,6 +190,28 @@ std::string_view listed_form(std::string_view opcode) {
   const std::string key = without_order(opcode);  // "" where a modifier is there twice
   const auto at = kForms.find(key);
   return key.empty() || at == kForms.end() ? std::string_view{} : at->second;
+}
+
+const MissingFeature* missing_feature(std::string_view base) {
+  constexpr std::string_view kTextures = "texture and surface instructions are not simulated",
+                             kPointer = "read the data through a pointer";
+  static constexpr MissingFeature kMissing[] = {
+      {"tex", kTextures, kPointer},
+      {"tld4", kTextures, kPointer},
+      {"txq", kTextures, kPointer},
+      {"suld", kTextures, kPointer},
+      {"sust", kTextures, kPointer},
+      {"sured", kTextures, kPointer},
+      {"suq", kTextures, kPointer},
+      {"istypep", kTextures, kPointer},
+      {"multimem", "multimem works on memory that several GPUs map together, and one GPU is simulated",
+       "load, reduce and store through the pointer of one GPU"},
+      {"tcgen05", "tcgen05, the tensor cores of sm_100 with a memory of their own, is not simulated",
+       "compile for sm_90a, whose wgmma is; it would take tensor memory and its allocation, instruction "
+       "descriptors, and commits to mbarriers"},
+  };
+  const auto found = std::ranges::find_if(kMissing, [&](const MissingFeature& f) { return f.base == base; });
+  return found == std::end(kMissing) ? nullptr : found;
 }
 
 std::string unknown_modifier(std::string_view opcode) {

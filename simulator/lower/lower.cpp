@@ -113,10 +113,8 @@ void Lowering::fail(std::string message, std::string hint) const {
 void Lowering::unknown() const {
   const Statement& s = fn_.body[static_cast<std::size_t>(current_)];
   const std::string_view base = Opcode(s.opcode).base;
-  for (const std::string_view of_textures : {"tex", "tld4", "txq", "suld", "sust", "sured", "suq", "istypep"})
-    if (base == of_textures)
-      fail(fmt::format("texture and surface instructions are not simulated: '{}'", s.opcode),
-           "read the data through a pointer");
+  if (const MissingFeature* missing = missing_feature(base); missing != nullptr)
+    fail(fmt::format("{}: '{}'", missing->what, s.opcode), std::string(missing->hint));
   const std::string modifier = unknown_modifier(s.opcode);
   fail(fmt::format("instruction '{}' is not supported{}", s.opcode,
                    modifier.empty() ? "" : fmt::format(": no form of '{}' has '.{}'", base, modifier)),
