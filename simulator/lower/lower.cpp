@@ -412,7 +412,6 @@ void Lowering::lower_branch() {
 /// peel the first turn of such a loop: a load of the same place through the same register is the first look.
 void Lowering::mark_polls() {
   const std::vector<bool> in_loop = blocks_in_loops(f_.blocks);
-  const int atom_row = sim::find_row("@atom.global");
   using Place = std::tuple<std::uint16_t, std::uint32_t, std::int64_t>;  // row, address value, offset
   const auto place = [](const IrInst& i) { return Place{i.row, i.o[4], i.imm}; };
   const auto is_load = [](const IrInst& i) {
@@ -424,10 +423,10 @@ void Lowering::mark_polls() {
       if (in_loop[b] && is_load(i)) polled.insert(place(i));
   for (std::size_t b = 0; b < f_.blocks.size(); ++b) {
     for (IrInst& i : f_.blocks[b].insts) {
-      program_.has_global_atomics |= i.row == atom_row;
+      const std::string_view name = sim::isa_rows()[i.row].spelling;
+      program_.has_global_atomics |= name.starts_with("@atom.global");
       if (!i.polls) continue;
       i.polls = in_loop[b] || (is_load(i) && polled.contains(place(i)));
-      const std::string_view name = sim::isa_rows()[i.row].spelling;
       const bool other_blocks_write = name.find(".global") != name.npos || name.find(".generic") != name.npos;
       program_.communicates |= i.polls && other_blocks_write;
     }
