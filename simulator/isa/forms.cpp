@@ -88,7 +88,7 @@ constexpr std::string_view kPatterns[] = {
     "wgmma.wait_group.sync.aligned",
 };
 
-// Copies in bulk, which begin as those of cp.async.
+// Copies in bulk, which begin as those of cp.async; asynchronous stores, which begin as those of st and red.
 constexpr std::string_view kBulkPatterns[] = {
     "cp.async.bulk.commit_group",
     "cp.async.bulk.global.shared::cta.bulk_group{,.L2::cache_hint}",
@@ -111,6 +111,11 @@ constexpr std::string_view kBulkPatterns[] = {
     "cp.reduce.async.bulk.tensor.{1d,2d,3d,4d,5d}.global.shared::cta.{add,min,max,inc,dec,and,or,xor}{,.tile}"
     "."
     "bulk_group{,.L2::cache_hint}",
+    "red.async.relaxed.cluster{,.shared::cluster}.mbarrier::complete_tx::bytes.{add.u32,add.s32,add.u64,"
+    "add.s64,min.u32,min.s32,max.u32,max.s32,inc.u32,dec.u32,and.b32,or.b32,xor.b32}",
+    "st.async{,.weak}{,.shared::cluster,.shared::cta}.mbarrier::complete_tx::bytes{,.v2}.{b32,b64,u32,u64,"
+    "s32,s64,f32,f64}",
+    "st.async{,.weak}{,.shared::cluster,.shared::cta}.mbarrier::complete_tx::bytes.v4.{b32,u32,s32,f32}",
 };
 
 std::set<std::string, std::less<>> forms_of(std::span<const std::string_view> patterns) {
@@ -228,7 +233,7 @@ std::string unknown_modifier(std::string_view opcode) {
     }
   };
   for (const std::string& form : all_forms()) add(form);
-  if (opcode.find(".bulk") != opcode.npos)
+  if (opcode.find(".bulk") != opcode.npos || opcode.find(".async") != opcode.npos)
     for (const std::string& form : bulk_forms()) add(form);
   for (const sim::IsaRow& row : sim::isa_rows())
     if (std::string_view(row.spelling).starts_with(base))

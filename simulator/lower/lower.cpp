@@ -374,8 +374,8 @@ void Lowering::lower_statement(int index) {
     lower_row(row);
   else if (!lower_three_way_extremum(op) && !lower_mixed_precision(op) && !lower_control(op) &&
            !lower_cluster_address(op) && !lower_carry(op) && !lower_warp(op) && !lower_async(op) &&
-           !lower_mbarrier(op) && !lower_tensor_copy(op) && !lower_tensor_map(op) && !lower_bulk(op) &&
-           !lower_matrix(op) && !lower_wgmma(op))
+           !lower_mbarrier(op) && !lower_async_store(op) && !lower_tensor_copy(op) && !lower_tensor_map(op) &&
+           !lower_bulk(op) && !lower_matrix(op) && !lower_wgmma(op))
     unknown();
   if (s.guard >= 0) {
     emit("@unguard").guarded = false;
