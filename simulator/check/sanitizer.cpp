@@ -168,18 +168,17 @@ Sanitizer::Sanitizer(const LaunchContext& context, Sanitizers what)
     for (std::size_t t = 0; t < program_.products.size(); ++t)
       products_[program_.products[t].inst] = static_cast<std::int32_t>(t);
   }
-  const auto rows = isa_rows();
-  for (const IsaRow& row : rows) exchanges_.push_back(exchange_form(row.spelling));
+  for (const IsaRow& row : rows_) exchanges_.push_back(exchange_form(row.spelling));
   for (Inst& i : program_.code) {
-    const std::string_view row = rows[program_.rows[i.id]].spelling;
+    const std::string_view row = rows_[program_.rows[i.id]].spelling;
     MemoryForm& form = forms_[i.id];
     form = form_of(row, i, program_.read_elements[i.id]);
     Handler handler = nullptr;
     const bool memory = form.space != MemoryForm::Space::kNone && (what.race || what.init);
     if (memory) form.index = memory_instructions_++;
     if (memory || tracked_[i.id] >= 0 || product_registers(i.id) != nullptr) handler = looked_at;
-    if (row == "@proxy_fence" || row.starts_with("@bulk.") || row.starts_with("@tensor.") ||
-        row.starts_with("@wgmma"))
+    if (row == "@proxy_fence" || row == "@async.store" || row.starts_with("@bulk.") ||
+        row.starts_with("@tensor.") || row.starts_with("@wgmma"))
       clocks.used = WarpClocks{}.size();
     if (row == "@wgmma") handler = looked_at_product;
     if (row == "@wgmma.fence" && !products_.empty()) handler = looked_at_product_fence;
@@ -233,7 +232,8 @@ std::string Sanitizer::describe(const AccessEvent& e, int lane, bool wrote,
     who = fmt::format("block ({},{},{}), ", at.x, at.y, at.z);
   }
   if (e.warp >= kMaxWarps) {
-    who += "a bulk copy";
+    who += rows_[program_.rows[e.inst]].spelling == std::string_view("@async.store") ? "an asynchronous store"
+                                                                                     : "a bulk copy";
   } else if (lane == Toucher::kSeveral) {
     who += fmt::format("several threads of warp {}", e.warp);
   } else {

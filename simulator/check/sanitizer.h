@@ -103,6 +103,7 @@ class Sanitizer final : public LaunchChecks {
   std::vector<MemoryForm> forms_;        ///< by Inst::id
   std::vector<ExchangeForm> exchanges_;  ///< by row
   std::vector<std::int32_t> tracked_;    ///< by Inst::id: index into Program::tracked, or -1
+  const std::span<const IsaRow> rows_ = isa_rows();
   const int product_row_ = find_row("@wgmma");
   std::vector<std::int32_t> products_;  ///< likewise into Program::products; empty: nobody asks
   std::uint32_t memory_instructions_ = 0;
@@ -207,8 +208,8 @@ class BlockSanitizer final : public BlockChecks {
   void async_write(Strand& s, const Inst* i, int warp, int lane, std::uint64_t to) override;
   void bulk_load_source(Strand& s, const Inst* i, int warp, int lane, BlockChecks& owner,
                         std::span<const GlobalRange> from) override;
-  void bulk_load_target(Strand& s, const Inst* i, int warp, int lane, BlockChecks& owner, std::uint64_t to,
-                        std::uint32_t bytes) override;
+  void bulk_load_target(Strand& s, const Inst* i, int warp, int lane, BlockChecks& owner,
+                        const BulkCopies::Load& copy) override;
   void bulk_landed(const BulkCopies::Load& copy) override;
   std::uint32_t bulk_store(Strand& s, const Inst* i, int warp, int lane, std::uint64_t from,
                            std::uint32_t bytes, std::span<const GlobalRange> to) override;
@@ -254,6 +255,8 @@ class BlockSanitizer final : public BlockChecks {
   /// Looks whether what others did with a range is ordered before a bulk copy at hand that `a` issues, and
   /// visible to it.
   void check_range(const Access& a, RaceShadow& shadow, std::uint64_t bytes);
+  /// The same of an asynchronous store, which sees what is ordered before it.
+  void check_store(const Access& a, std::uint64_t bytes);
   /// From now on the range counts as touched by a bulk copy.
   void mark_range(const BlockAccesses& accesses, RaceShadow& shadow, std::uint64_t offset,
                   std::uint64_t bytes, std::uint32_t event, bool writes, int issuing_warp);

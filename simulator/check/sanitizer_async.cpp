@@ -139,10 +139,10 @@ void BlockSanitizer::check_async_objects(const Access& a) {
   if (const BulkCopies::Load* c = owner.bulk->writing(a.offset, a.form.bytes); c != nullptr)
     raise_finding(
         a.s, a.i, FindingKind::kSharedRace,
-        fmt::format("{} {} bytes at {}, which the bulk copy at PTX line {} is writing, with no wait "
-                    "for its mbarrier (at offset {}) in between",
-                    verb, a.form.bytes, what_is_at(a), launch_.context.program->positions[c->inst->id].line,
-                    c->mbarrier)
+        fmt::format("{} {} bytes at {}, which the {} at PTX line {} is writing, with no wait for its "
+                    "mbarrier (at offset {}) in between",
+                    verb, a.form.bytes, what_is_at(a), c->name(),
+                    launch_.context.program->positions[c->inst->id].line, c->mbarrier)
             .c_str(),
         a.warp, a.lane);
 }
@@ -301,40 +301,71 @@ void BlockSanitizer::bulk_load_source(Strand& s, const Inst* i, int warp, int la
 }
 
 void BlockSanitizer::bulk_load_target(Strand& s, const Inst* i, int warp, int lane,
-                                      BlockChecks& checks_of_owner, std::uint64_t to, std::uint32_t bytes) {
+                                      BlockChecks& checks_of_owner, const BulkCopies::Load& copy) {
   BlockSanitizer& owner = of(checks_of_owner);
   if (!launch_.what.race) return;
   look_at_deferred();
   owner.look_at_deferred();
   owner.copies_in_bulk_ = copies_in_bulk_ = true;
-  const MemoryForm writes = form_of_range(true, bytes);
-  const Access target{s, i, writes, warp, lane, to, to, accesses_to(owner), &owner};
+  const MemoryForm writes = form_of_range(true, copy.bytes);
+  const Access target{s, i, writes, warp, lane, copy.to, copy.to, accesses_to(owner), &owner};
   if (&owner != this &&
       !clocks_.knows_of(block_warp(s, warp), static_cast<std::uint32_t>(owner.block_.index)))
     raise_finding(
         s, i, FindingKind::kBlockLifetime,
         fmt::format("copies {} bytes to shared memory of block rank {}, which may not have started: "
                     "no cluster barrier came before",
-                    bytes, owner.block_.cluster_rank)
+                    copy.bytes, owner.block_.cluster_rank)
             .c_str(),
         warp, lane);
-  if (const BulkCopies::Load* c = owner.block_.bulk->writing(to, bytes); c != nullptr)
+  if (const BulkCopies::Load* c = owner.block_.bulk->writing(copy.to, copy.bytes);
+      c != nullptr && !(c->reduction && copy.reduction))
     raise_finding(s, i, FindingKind::kSharedRace,
-                  fmt::format("has a bulk copy write {} bytes at {}, which the bulk copy at PTX line {} is "
-                              "writing",
-                              bytes, what_is_at(target), launch_.context.program->positions[c->inst->id].line)
+                  fmt::format("has a{} {} write {} bytes at {}, which the {} at PTX line {} is writing",
+                              copy.of_registers ? "n" : "", copy.name(), copy.bytes, what_is_at(target),
+                              c->name(), launch_.context.program->positions[c->inst->id].line)
                       .c_str(),
                   warp, lane);
-  check_range(target, owner.shared_shadow_, bytes);
+  if (copy.of_registers)
+    check_store(target, copy.bytes);
+  else
+    check_range(target, owner.shared_shadow_, copy.bytes);
+}
+
+void BlockSanitizer::check_store(const Access& a, std::uint64_t bytes) {
+  ++launch_.counts.race_accesses;
+  const auto check = [&](Toucher earlier, bool wrote) {
+    if (!earlier || ordered(a, earlier)) return;
+    raise_finding(
+        a.s, a.i, FindingKind::kSharedRace,
+        fmt::format("has an asynchronous store write {} bytes at {}, of which {}, with nothing that "
+                    "orders it before",
+                    bytes, what_is_at(a),
+                    launch_.describe(a.accesses[earlier.event()], earlier.lane(), wrote, block_.index))
+            .c_str(),
+        a.warp, a.lane);
+  };
+  RaceShadow& shadow = a.owner->shared_shadow_;
+  for (const ShadowCell& cell :
+       shadow.cells(shadow.sector(a.offset), a.offset, static_cast<std::uint32_t>(bytes))) {
+    check(cell.write, true);
+    for (const Toucher read : cell.reads) check(read, false);
+  }
 }
 
 void BlockSanitizer::bulk_landed(const BulkCopies::Load& c) {
-  if (launch_.what.init) shared_written_.set(c.to, c.bytes, true);
+  // A reduction leaves memory as written as it was.
+  if (launch_.what.init && !c.reduction) shared_written_.set(c.to, c.bytes, true);
   if (!launch_.what.race) return;
   look_at_deferred();
   const BlockClocks::Time time = clocks_.next_bulk(kBulkLoads);
-  mark_range(shared_accesses_, shared_shadow_, c.to, c.bytes,
-             bulk_event(shared_events_, c.inst, kBulkLoads, time), true, 0);
+  const std::uint32_t event = bulk_event(shared_events_, c.inst, kBulkLoads, time, c.reduction.has_value());
+  if (c.of_registers) {
+    for (ShadowCell& cell : shared_shadow_.cells(shared_shadow_.sector(c.to), c.to, c.bytes))
+      cell = {.write = Toucher(event, Toucher::kNobody), .reads = {}};
+  } else {
+    mark_range(shared_accesses_, shared_shadow_, c.to, c.bytes, event, true, 0);
+  }
   std::uint32_t& seen = mbarriers_.at(c.mbarrier).arriving.seen[kBulkLoads];
   seen = std::max(seen, time.clock);
 }

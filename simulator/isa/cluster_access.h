@@ -15,4 +15,8 @@ void access_cluster(Strand& s, const Inst* i, int warp, std::uint32_t mask, cons
 /// block's.
 std::uint32_t count_remote(BlockRun& b, std::uint32_t mask, const std::uint64_t* addresses);
 
+/// st.async and red.async. o: up to four elements; o[4], o[5]: addresses of shared memory and of the
+/// mbarrier; imm: 1 + AtomicOp, 0: a store; aux: as of bulk copies (async_store.cpp).
+const Inst* store_async(Strand& s, const Inst* i);
+
 }  // namespace stitchwork::sim

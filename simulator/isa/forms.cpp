@@ -2,6 +2,7 @@
 // is not spelled here is refused.
 #include "simulator/isa/forms.h"
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -87,7 +88,7 @@ constexpr std::string_view kPatterns[] = {
     "wgmma.wait_group.sync.aligned",
 };
 
-// Copies in bulk, which begin as those of cp.async.
+// Copies in bulk, which begin as those of cp.async; asynchronous stores, which begin as those of st and red.
 constexpr std::string_view kBulkPatterns[] = {
     "cp.async.bulk.commit_group",
     "cp.async.bulk.global.shared::cta.bulk_group{,.L2::cache_hint}",
@@ -110,6 +111,11 @@ constexpr std::string_view kBulkPatterns[] = {
     "cp.reduce.async.bulk.tensor.{1d,2d,3d,4d,5d}.global.shared::cta.{add,min,max,inc,dec,and,or,xor}{,.tile}"
     "."
     "bulk_group{,.L2::cache_hint}",
+    "red.async.relaxed.cluster{,.shared::cluster}.mbarrier::complete_tx::bytes.{add.u32,add.s32,add.u64,"
+    "add.s64,min.u32,min.s32,max.u32,max.s32,inc.u32,dec.u32,and.b32,or.b32,xor.b32}",
+    "st.async{,.weak}{,.shared::cluster,.shared::cta}.mbarrier::complete_tx::bytes{,.v2}.{b32,b64,u32,u64,"
+    "s32,s64,f32,f64}",
+    "st.async{,.weak}{,.shared::cluster,.shared::cta}.mbarrier::complete_tx::bytes.v4.{b32,u32,s32,f32}",
 };
 
 std::set<std::string, std::less<>> forms_of(std::span<const std::string_view> patterns) {
@@ -191,6 +197,28 @@ std::string_view listed_form(std::string_view opcode) {
   return key.empty() || at == kForms.end() ? std::string_view{} : at->second;
 }
 
+const MissingFeature* missing_feature(std::string_view base) {
+  constexpr std::string_view kTextures = "texture and surface instructions are not simulated",
+                             kPointer = "read the data through a pointer";
+  static constexpr MissingFeature kMissing[] = {
+      {"tex", kTextures, kPointer},
+      {"tld4", kTextures, kPointer},
+      {"txq", kTextures, kPointer},
+      {"suld", kTextures, kPointer},
+      {"sust", kTextures, kPointer},
+      {"sured", kTextures, kPointer},
+      {"suq", kTextures, kPointer},
+      {"istypep", kTextures, kPointer},
+      {"multimem", "multimem works on memory that several GPUs map together, and one GPU is simulated",
+       "load, reduce and store through the pointer of one GPU"},
+      {"tcgen05", "tcgen05, the tensor cores of sm_100 with a memory of their own, is not simulated",
+       "compile for sm_90a, whose wgmma is; it would take tensor memory and its allocation, instruction "
+       "descriptors, and commits to mbarriers"},
+  };
+  const auto found = std::ranges::find_if(kMissing, [&](const MissingFeature& f) { return f.base == base; });
+  return found == std::end(kMissing) ? nullptr : found;
+}
+
 std::string unknown_modifier(std::string_view opcode) {
   const std::string_view base = base_of(opcode);
   std::set<std::string, std::less<>> known;
@@ -205,7 +233,7 @@ std::string unknown_modifier(std::string_view opcode) {
     }
   };
   for (const std::string& form : all_forms()) add(form);
-  if (opcode.find(".bulk") != opcode.npos)
+  if (opcode.find(".bulk") != opcode.npos || opcode.find(".async") != opcode.npos)
     for (const std::string& form : bulk_forms()) add(form);
   for (const sim::IsaRow& row : sim::isa_rows())
     if (std::string_view(row.spelling).starts_with(base))

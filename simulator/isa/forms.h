@@ -21,5 +21,11 @@ bool is_bulk_form(std::string_view opcode);
 int find_row_in_any_order(std::string_view opcode);
 /// Of an instruction that is refused, the first modifier that no form of it has; "" if each is in some.
 std::string unknown_modifier(std::string_view opcode);
+/// Instructions that are refused by the name of what they are of.
+struct MissingFeature {
+  std::string_view base, what, hint;
+};
+/// Null: it is none of them.
+const MissingFeature* missing_feature(std::string_view base);
 
 }  // namespace stitchwork::ptx

@@ -1,6 +1,7 @@
 // mbarriers and bulk copies: what they do is in mbarrier.cpp and bulk_copy.cpp.
 #pragma once
 
+#include "simulator/isa/cluster_access.h"
 #include "simulator/isa/ops_registry.h"
 #include "simulator/machine/async_copy.h"
 #include "simulator/machine/bulk_copy.h"
@@ -17,6 +18,7 @@ void add_async_rows() {
   const auto other = Pipe::kOther;
   add_row("@mbarrier", "", other, run_mbarrier, run_mbarrier);
   add_row("@async.arrive", "", other, run_async_arrive, run_async_arrive);
+  add_row("@async.store", "", other, store_async, store_async);
   add_row("@mbarrier.pending_count", "", other, run_pending_count, run_pending_count);
   add_row("@bulk.load", "", other, run_bulk_load, run_bulk_load);
   add_row("@bulk.store", "", other, run_bulk_store, run_bulk_store);

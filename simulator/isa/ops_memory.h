@@ -275,9 +275,25 @@ const Inst* access(Strand& s, const Inst* i) {
 /// Memory that an atomic may be on.
 enum class AtomicSpace { kGlobalOrGeneric, kShared, kCluster };
 
+/// atom.exch.b128, atom.cas.b128 (count 1) of a lane: o[0] and o[1] what was there, o[2] and o[3] operand,
+/// o[5] and the one behind it second operand, low halves first. Returns whether memory changed.
+SW_INLINE bool exchange_wide(Strand& s, const Inst* i, int w, int l, std::byte* p) {
+  const int e = (w * 32 + l) * 8;
+  const u64 old[2] = {load<u64>(p), load<u64>(p + 8)};
+  const u64 x[2] = {load<u64>(s.regs + i->o[2] + e), load<u64>(s.regs + i->o[3] + e)};
+  const u64 y[2] = {load<u64>(s.regs + i->o[5] + e), load<u64>(s.regs + i[1].o[0] + e)};
+  store(s.regs + i->o[0] + e, old[0]);
+  store(s.regs + i->o[1] + e, old[1]);
+  if (i->count == 1 && (old[0] != x[0] || old[1] != x[1])) return false;
+  const u64* const now = i->count == 1 ? y : x;
+  store(p, now[0]);
+  store(p + 8, now[1]);
+  return now[0] != old[0] || now[1] != old[1];
+}
+
 /// atom and red: lanes in order. o[0] destination (~0: none), o[1] operand, o[2] second operand (cas), o[4]
-/// address; count: AtomicOp, flags: operand bytes.
-template <AtomicSpace kSpace>
+/// address; count: AtomicOp, flags: operand bytes. kWide: of 128 bits, as exchange_wide.
+template <AtomicSpace kSpace, bool kWide = false>
 const Inst* atomic(Strand& s, const Inst* i) {
   BlockRun& b = *s.block;
   const u32 width = i->flags, lane_bytes = i->aux & kWideRegister ? 8 : 4;
@@ -319,6 +335,10 @@ const Inst* atomic(Strand& s, const Inst* i) {
         p = cache.host + (address - cache.lo);
         global |= 1u << l;
       }
+      if constexpr (kWide) {
+        b.progress += exchange_wide(s, i, w, l, p);
+        continue;
+      }
       const u64 e = (w * 32 + l) * lane_bytes;
       u64 x = 0, y = 0;
       __builtin_memcpy(&x, s.regs + i->o[1] + e, lane_bytes);
@@ -342,8 +362,9 @@ const Inst* atomic(Strand& s, const Inst* i) {
     if (own != 0) b.hot->shared_wavefronts += atomic_wavefronts(a, own, width);
   }
   if (i->aux & kAcquire) empty_l1(b);
-  if (i->aux & kPolls) return yield_after_poll(s, i, first_address(s, i));
-  return i + 1;
+  const Inst* const last = i + kWide;
+  if (i->aux & kPolls) return yield_after_poll(s, last, first_address(s, i));
+  return last + 1;
 }
 
 /// fence, membar; flags 1: of the block only. Loads behind it look past what L1 holds.
@@ -393,8 +414,11 @@ void add_memory_rows() {
   constexpr auto kGlobal = AtomicSpace::kGlobalOrGeneric, kShared = AtomicSpace::kShared,
                  kCluster = AtomicSpace::kCluster;
   add_row("@atom.global", "", other, atomic<kGlobal>, atomic<kGlobal>);
+  add_row("@atom.global.128", "", other, atomic<kGlobal, true>, atomic<kGlobal, true>);
   add_row("@atom.shared", "", other, atomic<kShared>, atomic<kShared>);
+  add_row("@atom.shared.128", "", other, atomic<kShared, true>, atomic<kShared, true>);
   add_row("@atom.cluster", "", other, atomic<kCluster>, atomic<kCluster>);
+  add_row("@atom.cluster.128", "", other, atomic<kCluster, true>, atomic<kCluster, true>);
   add_row("@fence", "", other, fence, fence);
   add_row("@isspacep", "", other, is_space, is_space);
 }

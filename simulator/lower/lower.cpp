@@ -113,10 +113,8 @@ void Lowering::fail(std::string message, std::string hint) const {
 void Lowering::unknown() const {
   const Statement& s = fn_.body[static_cast<std::size_t>(current_)];
   const std::string_view base = Opcode(s.opcode).base;
-  for (const std::string_view of_textures : {"tex", "tld4", "txq", "suld", "sust", "sured", "suq", "istypep"})
-    if (base == of_textures)
-      fail(fmt::format("texture and surface instructions are not simulated: '{}'", s.opcode),
-           "read the data through a pointer");
+  if (const MissingFeature* missing = missing_feature(base); missing != nullptr)
+    fail(fmt::format("{}: '{}'", missing->what, s.opcode), std::string(missing->hint));
   const std::string modifier = unknown_modifier(s.opcode);
   fail(fmt::format("instruction '{}' is not supported{}", s.opcode,
                    modifier.empty() ? "" : fmt::format(": no form of '{}' has '.{}'", base, modifier)),
@@ -376,8 +374,8 @@ void Lowering::lower_statement(int index) {
     lower_row(row);
   else if (!lower_three_way_extremum(op) && !lower_mixed_precision(op) && !lower_control(op) &&
            !lower_cluster_address(op) && !lower_carry(op) && !lower_warp(op) && !lower_async(op) &&
-           !lower_mbarrier(op) && !lower_tensor_copy(op) && !lower_tensor_map(op) && !lower_bulk(op) &&
-           !lower_matrix(op) && !lower_wgmma(op))
+           !lower_mbarrier(op) && !lower_async_store(op) && !lower_tensor_copy(op) && !lower_tensor_map(op) &&
+           !lower_bulk(op) && !lower_matrix(op) && !lower_wgmma(op))
     unknown();
   if (s.guard >= 0) {
     emit("@unguard").guarded = false;
@@ -414,7 +412,6 @@ void Lowering::lower_branch() {
 /// peel the first turn of such a loop: a load of the same place through the same register is the first look.
 void Lowering::mark_polls() {
   const std::vector<bool> in_loop = blocks_in_loops(f_.blocks);
-  const int atom_row = sim::find_row("@atom.global");
   using Place = std::tuple<std::uint16_t, std::uint32_t, std::int64_t>;  // row, address value, offset
   const auto place = [](const IrInst& i) { return Place{i.row, i.o[4], i.imm}; };
   const auto is_load = [](const IrInst& i) {
@@ -426,10 +423,10 @@ void Lowering::mark_polls() {
       if (in_loop[b] && is_load(i)) polled.insert(place(i));
   for (std::size_t b = 0; b < f_.blocks.size(); ++b) {
     for (IrInst& i : f_.blocks[b].insts) {
-      program_.has_global_atomics |= i.row == atom_row;
+      const std::string_view name = sim::isa_rows()[i.row].spelling;
+      program_.has_global_atomics |= name.starts_with("@atom.global");
       if (!i.polls) continue;
       i.polls = in_loop[b] || (is_load(i) && polled.contains(place(i)));
-      const std::string_view name = sim::isa_rows()[i.row].spelling;
       const bool other_blocks_write = name.find(".global") != name.npos || name.find(".generic") != name.npos;
       program_.communicates |= i.polls && other_blocks_write;
     }

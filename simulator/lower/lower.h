@@ -77,6 +77,8 @@ class Lowering {
   void lower_cvta(const Opcode& op);
   void lower_memory(const Opcode& op, bool is_store);
   void check_access_modifiers(const Opcode& op, bool is_store) const;
+  void lower_wide_atomic(const Opcode& op, std::uint16_t order);
+  bool lower_async_store(const Opcode& op);
   void lower_param_load(const Opcode& op, const Operand& address);
   struct AtomicModifiers {
     std::string_view operation, type, vector;

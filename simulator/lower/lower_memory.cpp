@@ -345,6 +345,7 @@ Lowering::AtomicModifiers Lowering::atomic_modifiers(const Opcode& op, bool is_r
 void Lowering::lower_atomic(const Opcode& op, bool is_reduction) {
   const Statement& s = fn_.body[static_cast<std::size_t>(current_)];
   const auto [operation, type, vector, hint] = atomic_modifiers(op, is_reduction);
+  if (type == "b128" && vector.empty()) return lower_wide_atomic(op, order_bits(op));
   const auto form = sim::find_atomic(operation, type);
   if (!form) unknown();
   const std::size_t first = is_reduction ? 0 : 1, operands = first + (operation == "cas" ? 3 : 2);
@@ -391,16 +392,20 @@ void Lowering::lower_atomic(const Opcode& op, bool is_reduction) {
 }
 
 void Lowering::mark_guesses() {
-  using Guess = std::tuple<std::uint32_t, std::int64_t, std::uint32_t>;  // address value, offset, register
+  using Guess =
+      std::tuple<std::uint32_t, std::int64_t, std::uint32_t, int>;  // address, offset, register, count
   std::set<Guess> guesses;
   const auto row = [](const IrInst& i) { return std::string_view(sim::isa_rows()[i.row].spelling); };
   for (const IrBlock& block : f_.blocks)
     for (const IrInst& i : block.insts)
-      if (row(i).starts_with("@atom.") && (i.uses >> 2 & 1)) guesses.insert({i.o[4], i.imm, i.o[1]});
+      if (row(i).starts_with("@atom.") && (i.uses >> 2 & 1)) {
+        const bool wide = i.flags == sim::kWideAtomicBytes;
+        guesses.insert({i.o[4], i.imm, i.o[wide ? 2 : 1], wide ? 2 : 1});
+      }
   if (guesses.empty()) return;
   for (IrBlock& block : f_.blocks)
     for (IrInst& i : block.insts)
-      if (row(i).starts_with("@ld.") && i.count == 1 && guesses.contains({i.o[4], i.imm, i.o[0]}))
+      if (row(i).starts_with("@ld.") && guesses.contains({i.o[4], i.imm, i.o[0], i.count}))
         i.aux |= sim::kStrong;
 }
 

@@ -57,6 +57,9 @@ enum class AtomicOp : std::uint8_t {
   kDec32,
 };
 
+/// atom.exch.b128 and atom.cas.b128.
+inline constexpr std::uint8_t kWideAtomicBytes = 16;
+
 struct AtomicForm {
   std::string_view name;  ///< "add.u32"
   AtomicOp op;

@@ -54,6 +54,21 @@ void move(BlockRun& b, BulkCopies::Store& c) {
 
 }  // namespace
 
+void BulkCopies::Load::land(std::byte* shared) const {
+  if (reduction) {
+    u64 value = 0;
+    bool changed = false;
+    std::memcpy(&value, values.data(), bytes);
+    apply_atomic(*reduction, shared, value, 0, changed);
+  } else if (of_registers) {
+    std::memcpy(shared, values.data(), bytes);
+  } else if (box) {
+    box->load(shared);
+  } else if (bytes != 0) {
+    std::memcpy(shared, from, bytes);
+  }
+}
+
 void check_no_mbarrier(Strand& s, const Inst* i, const SharedPlace& at, u32 bytes, int w, int l) {
   if (const Mbarrier* m = at.block->mbarriers->touched(at.offset, bytes); m != nullptr)
     raise_finding(s, i, FindingKind::kMbarrier,
@@ -77,8 +92,7 @@ void queue_bulk_load(Strand& s, const Inst* i, const SharedPlace& at, const Shar
   load.mbarrier = bar.offset;
   if (load.bytes != 0) {
     check_no_mbarrier(s, i, at, load.bytes, w, l);
-    if (s.block->checks != nullptr)
-      s.block->checks->bulk_load_target(s, i, w, l, *at.block->checks, at.offset, load.bytes);
+    if (s.block->checks != nullptr) s.block->checks->bulk_load_target(s, i, w, l, *at.block->checks, load);
   }
   at.block->bulk->loads.push_back(std::move(load));
   ++s.block->progress;
@@ -147,23 +161,23 @@ void land_bulk_loads(Strand& s, BlockRun& owner, std::uint64_t offset) {
   std::vector<BulkCopies::Load>& loads = owner.bulk->loads;
   u64 under_way = 0, barriers = 0, landed = 0;
   for (std::size_t k = 0; k < loads.size(); ++k) {
+    if (loads[k].of_registers) continue;
     under_way += loads[k].bytes;
     landed += loads[k].mbarrier == offset;
-    barriers += std::none_of(loads.begin(), loads.begin() + static_cast<std::ptrdiff_t>(k),
-                             [&](const BulkCopies::Load& c) { return c.mbarrier == loads[k].mbarrier; });
+    barriers += std::none_of(
+        loads.begin(), loads.begin() + static_cast<std::ptrdiff_t>(k),
+        [&](const BulkCopies::Load& c) { return !c.of_registers && c.mbarrier == loads[k].mbarrier; });
   }
-  if (landed == 0) return;
-  // Those that other barriers wait for hide their share of the round trip.
-  ++s.block->hot->bulk_waits;
-  s.block->hot->bulk_bytes_in_flight += under_way;
-  s.block->hot->bulk_trips += kBulkTripParts / barriers;
+  if (landed != 0) {
+    // Those that other barriers wait for hide their share of the round trip.
+    ++s.block->hot->bulk_waits;
+    s.block->hot->bulk_bytes_in_flight += under_way;
+    s.block->hot->bulk_trips += kBulkTripParts / barriers;
+  }
   Mbarrier& m = *owner.mbarriers->find(offset);
   std::erase_if(loads, [&](const BulkCopies::Load& c) {
     if (c.mbarrier != offset) return false;
-    if (c.box)
-      c.box->load(owner.shared + c.to);
-    else if (c.bytes != 0)
-      std::memcpy(owner.shared + c.to, c.from, c.bytes);
+    c.land(owner.shared + c.to);
     if (owner.checks != nullptr) owner.checks->bulk_landed(c);
     complete_tx(s, c.inst, owner, m, c.bytes, c.warp % kGangWarps, c.lane);
     return true;

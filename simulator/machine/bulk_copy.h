@@ -5,6 +5,7 @@
 // completes, a store when its thread waits for its group. A kernel that forgets either sees old contents.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -56,6 +57,14 @@ struct BulkCopies {
     std::uint32_t bytes = 0;
     std::uint64_t mbarrier = 0;            ///< its offset
     std::shared_ptr<const TensorBox> box;  ///< of a tensor copy, in place of `from`
+    /// Of st.async and red.async, which are no bulk copies: what is stored, in place of `from`.
+    bool of_registers = false;
+    std::array<std::byte, 16> values{};
+    std::optional<AtomicOp> reduction;  ///< of one element
+
+    /// To there.
+    void land(std::byte* shared) const;
+    const char* name() const { return of_registers ? "asynchronous store" : "bulk copy"; }
   };
   /// From the shared memory of this block.
   struct Store {

@@ -48,9 +48,9 @@ class BlockChecks {
   /// A bulk load is issued that reads these, for the shared memory of `owner`.
   virtual void bulk_load_source(Strand& s, const Inst* i, int warp, int lane, BlockChecks& owner,
                                 std::span<const GlobalRange> from) = 0;
-  /// It will write the shared memory of `owner`.
+  /// It, or an asynchronous store, will write the shared memory of `owner`.
   virtual void bulk_load_target(Strand& s, const Inst* i, int warp, int lane, BlockChecks& owner,
-                                std::uint64_t to, std::uint32_t bytes) = 0;
+                                const BulkCopies::Load& copy) = 0;
   /// It has written this block's shared memory.
   virtual void bulk_landed(const BulkCopies::Load& copy) = 0;
   /// A bulk store is issued, of `bytes` from `from` on to these; returns its time. One that reduces makes no

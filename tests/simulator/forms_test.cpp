@@ -131,6 +131,24 @@ TEST(Forms, TexturesAndSurfacesAreRefusedByName) {
   EXPECT_EQ(refused_line("ld.global.u32 %r1, [%d1, {%r2}];"), "coordinates do not fit here");
 }
 
+TEST(Forms, WhatIsNotSimulatedIsRefusedByName) {
+  for (const char* line : {"multimem.ld_reduce.relaxed.gpu.global.add.u32 %r1, [%d1];",
+                           "multimem.red.release.sys.global.add.f32 [%d1], %f1;",
+                           "multimem.st.weak.global.v4.f32 [%d1], {%f1, "
+                           "%f2, %f3, %f4};"})
+    EXPECT_TRUE(refused_line(line).starts_with(
+        "multimem works on memory that several GPUs map together, and one GPU is simulated: 'multimem."))
+        << refused_line(line);
+  for (const char* line :
+       {"tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r1], 512;",
+        "tcgen05.mma.cta_group::1.kind::f16 [%r1], %d1, %d2, %r2, %p1;",
+        "tcgen05.ld.sync.aligned.32x32b.x2.b32 {%r1, %r2}, [%r3];", "tcgen05.wait::ld.sync.aligned;",
+        "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%d1];"})
+    EXPECT_TRUE(refused_line(line).starts_with(
+        "tcgen05, the tensor cores of sm_100 with a memory of their own, is not simulated: 'tcgen05."))
+        << refused_line(line);
+}
+
 /// Every listed form with a modifier of another: refused, and where no form of it has that, by its name.
 TEST(Forms, ListedFormsTakeNoOtherModifier) {
   int tried = 0;
