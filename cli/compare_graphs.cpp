@@ -121,11 +121,7 @@ std::string results_text(const GraphComparison& comparison) {
                fmt::format("{:.3g}", comparison.results[i].max_rel)});
   const CheckResult& judged = comparison.judged;
   std::string text = table.text() + (judged.ok ? "check: ok" : "check: FAILED: " + judged.message);
-  if (judged.allowed > 0)
-    text += fmt::format("; {} of {} elements needed the allowance of their own rounding", judged.allowed,
-                        judged.elements);
-  if (judged.nan > 0) text += fmt::format("; {} of {} are NaN in both", judged.nan, judged.elements);
-  return text + "\n";
+  return text + remarks(judged) + "\n";
 }
 
 std::string ops_text(const GraphComparison& comparison, std::size_t most) {

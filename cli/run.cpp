@@ -38,10 +38,7 @@ std::string check_text(const CheckResult& check) {
         check.elements == 1 ? "the only element is" : fmt::format("all {} elements are", check.elements));
   std::string text = fmt::format("check: {} (max abs error {:.3g}, max rel error {:.3g})",
                                  check.ok ? "ok" : "FAILED", check.max_abs_error, check.max_rel_error);
-  if (check.allowed > 0)
-    text += fmt::format("; {} of {} elements needed the allowance of their own rounding", check.allowed,
-                        check.elements);
-  if (check.nan > 0) text += fmt::format("; {} of {} are NaN in both", check.nan, check.elements);
+  text += remarks(check);
   return check.ok ? text : text + ": " + check.message;
 }
 

@@ -81,8 +81,8 @@ void add_costs(const Graph& model, const Device& device, TrialResult& result) {
   result.cost = plan_cost(graph, device, plan);
 }
 
-/// achieved_occupancy and sm_efficiency as the simulator counts them (simulator/launch/scheduler.cpp), every block
-/// taking equally long: full waves, and what is left in the last one.
+/// achieved_occupancy and sm_efficiency as the simulator counts them (simulator/launch/scheduler.cpp), every
+/// block taking equally long: full waves, and what is left in the last one.
 void fill_waves(const Device& device, const KernelWork& work, sim::Counters& counters) {
   const std::int64_t resident = static_cast<std::int64_t>(device.sms) * work.blocks_per_sm;
   const auto warps = static_cast<double>(ceil_div(work.threads_per_block, 32));
@@ -334,6 +334,7 @@ ordered_json run_to_json(const Model& model, const TrialSpec& spec, const TrialR
                          {"elements", result.check->elements},
                          {"allowed_elements", result.check->allowed},
                          {"nan_elements", result.check->nan},
+                         {"uniform_outputs", result.check->uniform},
                          {"ok", result.check->ok}};
   else
     document["check"] = nullptr;

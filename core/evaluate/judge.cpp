@@ -173,6 +173,13 @@ std::string wrong(const Part& part, const Doubt& doubt, std::size_t outputs) {
                      allowance(part, doubt));
 }
 
+/// Whether all of several elements are the first one.
+bool is_uniform(const Literal& literal) {
+  const auto size = static_cast<std::ptrdiff_t>(byte_size(literal.shape.dtype));
+  return literal.shape.elements_count() > 1 &&
+         std::equal(literal.bytes.begin() + size, literal.bytes.end(), literal.bytes.begin());
+}
+
 std::size_t bytes_of(const Literal& literal) {
   std::size_t bytes = literal.bytes.size();
   for (const Literal& element : literal.elements) bytes += bytes_of(element);
@@ -194,6 +201,20 @@ double relative_tolerance(DType type) {
     default:
       return 0;  // integers and pred are exact
   }
+}
+
+std::string remarks(const CheckResult& check) {
+  std::string text;
+  if (check.allowed > 0)
+    text += fmt::format("; {} of {} elements needed the allowance of their own rounding", check.allowed,
+                        check.elements);
+  if (check.nan > 0) text += fmt::format("; {} of {} are NaN in both", check.nan, check.elements);
+  if (check.uniform.size() == 1)
+    text += fmt::format("; output {} is one number throughout", check.uniform.front());
+  else if (!check.uniform.empty())
+    text += fmt::format("; {} outputs are one number throughout each, {} first", check.uniform.size(),
+                        check.uniform.front());
+  return text;
 }
 
 Judge::Judge(const Graph& graph, std::vector<Literal> inputs, Arithmetic arithmetic)
@@ -232,6 +253,7 @@ CheckResult Judge::check(std::span<const Literal> outputs) {
     collect(outputs[i], reference_[i], {.output = i}, parts);
   }
   for (Part& part : parts) {
+    if (is_uniform(*part.reference)) result.uniform.push_back(part.output);
     result.elements += part.reference->shape.elements_count();
     if (is_floating(part.reference->shape.dtype))
       compare_floats(part, result);

@@ -23,8 +23,13 @@ struct CheckResult {
   std::int64_t elements = 0;  ///< of all outputs
   std::int64_t allowed = 0;  ///< right only by what rounding does to them: beyond the tolerance of their type
   std::int64_t nan = 0;      ///< NaN in both: equal, but evidence of little
-  std::string message;       ///< first wrong element, or empty
+  std::vector<std::size_t> uniform;  ///< outputs of one number throughout, as of what saturates: likewise
+  std::string message;               ///< first wrong element, or empty
 };
+
+/// What the numbers of a check are worth: "; 2 of 9 elements needed the allowance of their own rounding; 3 of
+/// 9 are NaN in both; output 1 is one number throughout"; "": nothing to say.
+std::string remarks(const CheckResult& check);
 
 /// Judges outputs of one graph for one set of inputs. An element a with reference r is right iff
 ///

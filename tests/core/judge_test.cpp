@@ -66,6 +66,16 @@ TEST(Judge, NansAndInfinitiesMustMatchAndNansAreCounted) {
   EXPECT_FALSE(ok(DType::kF32, {3e38}, {kInf}));
 }
 
+TEST(Judge, WhatIsOneNumberThroughoutIsTold) {
+  const CheckResult saturated = check(DType::kF32, {1, 1, 1.00001, 1}, {1, 1, 1, 1});
+  EXPECT_TRUE(saturated.ok);
+  EXPECT_EQ(saturated.uniform, std::vector<std::size_t>{0});
+  EXPECT_EQ(remarks(saturated), "; output 0 is one number throughout");
+  EXPECT_TRUE(check(DType::kF32, {1, 1, 2}, {1, 1, 2}).uniform.empty());
+  EXPECT_TRUE(check(DType::kS32, {7}, {7}).uniform.empty()) << "a single element is no sign of anything";
+  EXPECT_EQ(remarks(check(DType::kF32, {kNan, 1}, {kNan, 1})), "; 1 of 2 are NaN in both");
+}
+
 TEST(Judge, IntegersAreExactAndTheFirstOffenderIsNamed) {
   EXPECT_TRUE(ok(DType::kS32, {1, 2}, {1, 2}));
   const CheckResult result = check(DType::kS32, {1, 5, 7}, {1, 2, 3});
