@@ -4,6 +4,8 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "analysis/facts/facts.h"
@@ -54,21 +56,20 @@ class Importer {
   /// A fusion becomes a kernel. One that holds library calls is cut where they read and are read.
   void import(const ImportedKernel& fusion) {
     const std::map<int, std::vector<NodeId>> parts = between_calls(fusion);
+    const std::set<NodeId> stored = read_across(fusion, parts);
     std::vector<NodeId> roots;
     for (const NodeId root : fusion.roots) insert_sorted(roots, buffer_of(computation_, root));
     for (const auto& part : parts) {
       const std::vector<NodeId>& ops = part.second;
       std::vector<NodeId> wanted;
-      for (const NodeId op : ops) {
-        const bool read_by_call =
-            std::ranges::any_of(fusion.ops, [&](NodeId user) { return reads_outside(user, op, ops); });
-        if ((contains_sorted(roots, op) || read_by_call) && !made_.contains(op)) wanted.push_back(op);
-      }
+      for (const NodeId op : ops)
+        if ((contains_sorted(roots, op) || stored.contains(op)) && !made_.contains(op)) wanted.push_back(op);
       if (wanted.empty()) continue;
       const std::string from = fmt::format("{}: fusion {} kind={}", source_.said, fusion.name, fusion.kind);
       for (const NodeId op : ops)
         decide(op, true, "imported.fusion",
                parts.size() == 1 ? from : from + ", cut at the library calls it holds");
+      for (const NodeId op : ops) held_.try_emplace(op, fusions_.size());
       fusions_.push_back(ops);
       const bool rows = fusion.kind != "kLoop" && parts.size() == 1 && reduces_inside(ops, wanted);
       if (!rows || !add_stitched(ops, wanted)) add_kernels(ops, wanted, fusion.name);
@@ -164,12 +165,23 @@ class Importer {
     return parts;
   }
 
-  /// Whether `user`, an op of the same fusion, reads `op` from memory: a call or an op of another part does.
-  bool reads_outside(NodeId user, NodeId op, const std::vector<NodeId>& part) const {
-    if (contains_sorted(part, user) || plan_role(node(user)) == PlanRole::kAlias) return false;
-    return std::ranges::any_of(node(user).operands, [&](NodeId operand) {
-      return contains_sorted(values_read(computation_, operand), op);
-    });
+  /// Values of a part that its fusion's calls and other parts read from memory.
+  std::set<NodeId> read_across(const ImportedKernel& fusion,
+                               const std::map<int, std::vector<NodeId>>& parts) const {
+    std::unordered_map<NodeId, int> part_of;
+    for (const auto& [depth, ops] : parts)
+      for (const NodeId op : ops) part_of.emplace(op, depth);
+    std::set<NodeId> result;
+    for (const NodeId user : fusion.ops) {
+      if (plan_role(node(user)) == PlanRole::kAlias) continue;
+      const auto own = part_of.find(user);
+      for (const NodeId operand : node(user).operands)
+        for (const NodeId value : values_read(computation_, operand))
+          if (const auto part = part_of.find(value);
+              part != part_of.end() && (own == part_of.end() || own->second != part->second))
+            result.insert(value);
+    }
+    return result;
   }
 
   /// One kernel: inlined, or stitched; where neither gives all these values at once, one for each.
@@ -214,15 +226,16 @@ class Importer {
   /// The ops among `ops` that these roots need.
   std::vector<NodeId> needed(const std::vector<NodeId>& ops, const std::vector<NodeId>& roots) const {
     std::vector<NodeId> open = roots, result;
+    std::unordered_set<NodeId> seen(roots.begin(), roots.end());
     while (!open.empty()) {
       const NodeId op = open.back();
       open.pop_back();
-      if (contains_sorted(result, op)) continue;
-      insert_sorted(result, op);
+      result.push_back(op);
       for (const NodeId operand : node(op).operands)
         for (const NodeId owner : values_read(computation_, operand))
-          if (contains_sorted(ops, owner)) open.push_back(owner);
+          if (contains_sorted(ops, owner) && seen.insert(owner).second) open.push_back(owner);
     }
+    sort_unique(result);
     return result;
   }
 
@@ -279,10 +292,9 @@ class Importer {
   /// A value within a fusion that another kernel reads without the view that the fusion gives: one kernel.
   template <typename Want>
   bool give_also(NodeId op, const Want& want) {
-    const auto held = std::ranges::find_if(
-        fusions_, [&](const std::vector<NodeId>& ops) { return contains_sorted(ops, op); });
-    if (held == fusions_.end()) return false;
-    std::optional<KernelPlan> kernel = kernel_of(needed(*held, {op}), {op});
+    const auto held = held_.find(op);
+    if (held == held_.end()) return false;
+    std::optional<KernelPlan> kernel = kernel_of(needed(fusions_[held->second], {op}), {op});
     if (!kernel) return false;
     want(kernel_reads(graph_, *kernel));
     decide(op, true, "imported.fusion", fmt::format("{}: read from within a fusion", source_.said));
@@ -297,7 +309,8 @@ class Importer {
   bool record_;
   std::optional<astitch::Nodes> nodes_;  ///< once some fusion is stitched
   std::vector<KernelPlan> kernels_;
-  std::vector<std::vector<NodeId>> fusions_;  ///< ops of each, ascending
+  std::vector<std::vector<NodeId>> fusions_;      ///< ops of each, ascending
+  std::unordered_map<NodeId, std::size_t> held_;  ///< the first fusion that holds an op
   std::set<NodeId> made_;
   std::vector<Decision> decisions_;
 };

@@ -1,6 +1,7 @@
 #include "analysis/schedule/steps.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "analysis/plan/assemble.h"
 #include "core/base/sorted.h"
@@ -28,7 +29,8 @@ std::set<NodeId> reads_of(const Computation& computation, const KernelPlan& kern
 
 std::set<NodeId> shared_reads(const Computation& computation, std::vector<NodeId> ops,
                               const std::function<Had(NodeId)>& had) {
-  std::set<NodeId> reads, seen;
+  std::set<NodeId> reads;
+  std::unordered_set<NodeId> seen;
   while (!ops.empty()) {
     const NodeId op = ops.back();
     ops.pop_back();

@@ -2,9 +2,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "analysis/facts/facts.h"
 #include "analysis/planners/planner.h"
 #include "analysis/planners/xla/fusion_graph.h"
 #include "analysis/planners/xla/run_time.h"
+#include "core/hlo/hlo_text.h"
+#include "core/passes/passes.h"
+#include "tests/support/fuzz.h"
 #include "tests/support/graphs.h"
 
 namespace stitchwork {
@@ -97,6 +101,32 @@ TEST(XlaToday, TheModelCountsWhatIsComputedAndReadAgain) {
   // 512 times tanh of 1,024 elements: 467 clocks each (XLA's profile).
   EXPECT_GT(times.fused(x, y).us, apart);
   EXPECT_EQ(times.fused(x, y).emitted_ops, 2);
+}
+
+// What follows from the estimates of both is what counting the fused kernel anew gives.
+TEST(XlaToday, EstimatesThatFollowAreThoseCountedAnew) {
+  int fused = 0;
+  for (std::uint32_t seed = 0; seed < 40; ++seed) {
+    const Graph graph = canonicalize(parse_hlo(testing::planned_hlo(seed), "random.hlo"));
+    xla::FusionGraph fusion(graph);
+    xla::RunTimes times(fusion, device("a100"));
+    for (const int i : fusion.post_order()) {
+      if (i == fusion.result() || plan_role(fusion.op(i)) != PlanRole::kMemory) continue;
+      for (const int user : fusion.users(i)) {
+        if (user == fusion.result() || plan_role(fusion.op(user)) != PlanRole::kMemory) continue;
+        const xla::RunTime follows = times.fused(i, user);
+        times.fuse(i, user);
+        fusion.fuse(i, user);
+        const xla::RunTime anew = xla::RunTimes(fusion, device("a100")).of(user);
+        EXPECT_NEAR(follows.us, anew.us, 1e-9 * anew.us) << seed << " " << user;
+        EXPECT_EQ(follows.emitted_ops, anew.emitted_ops) << seed << " " << user;
+        EXPECT_EQ(follows.splits, anew.splits) << seed << " " << user;
+        EXPECT_EQ(times.of(user).us, follows.us) << seed << " " << user;
+        ++fused;
+      }
+    }
+  }
+  EXPECT_GT(fused, 400);
 }
 
 TEST(XlaToday, OverridesKeepOpsApart) {

@@ -33,9 +33,14 @@ std::string inside(const std::string& context, const TreeNode& fork, std::size_t
   return fmt::format("{}/{}={}", context, fork.name, fork.options[option]);
 }
 
-/// What a child of a prefix adds to the context of those behind it.
+/// What a child of a prefix adds to the context of those behind it. Of a long prefix a digest: each of its
+/// children would repeat all before it.
 std::string behind(const std::string& context, const Bindings& frozen) {
-  return frozen.empty() ? context : fmt::format("{}/({})", context, text_of(frozen));
+  // A choice, not measured: some lines of a terminal.
+  constexpr std::size_t kLongest = 512;
+  if (frozen.empty()) return context;
+  const std::string text = fmt::format("{}/({})", context, text_of(frozen));
+  return text.size() <= kLongest ? text : "#" + sha256_hex(text).substr(0, 16);
 }
 
 void set_defaults(const TreeNode& node, Bindings& bindings) {

@@ -10,7 +10,6 @@
 #include "analysis/judge/cost.h"
 #include "analysis/plan/assemble.h"
 #include "analysis/schedule/check.h"
-#include "analysis/schedule/evaluations.h"
 #include "analysis/schedule/launch.h"
 #include "analysis/schedule/schedule.h"
 #include "core/base/arithmetic.h"
@@ -32,7 +31,7 @@ class Builder {
     for (const Slot& slot : stitched.slots.slots) regional_.insert(slot.op);
   }
 
-  KernelPlan run() {
+  EvaluatedKernel run() {
     for (const Loop& loop : stitched_.loops) add_group(loop);
     for (const Group& group : kernel_.groups)
       kernel_.ops.insert(kernel_.ops.end(), group.ops.begin(), group.ops.end());
@@ -41,7 +40,7 @@ class Builder {
     kernel_.outputs = stitched_.fusion.roots;
     kernel_.shrunk = stitched_.shrunk;
     set_launch();
-    return std::move(kernel_);
+    return {std::move(kernel_), std::move(found_)};
   }
 
  private:
@@ -93,9 +92,10 @@ class Builder {
             read != kernel_.schemes.end() && read->second == Scheme::kIndependent)
           read->second = Scheme::kLocal;
     // What one loop needs at several indices is computed several times, too.
-    for (const Group& group : kernel_.groups) {
+    found_ = evaluations(computation_, kernel_);
+    for (const GroupEvaluations& found : found_) {
       std::map<NodeId, int> maps;
-      for (const Evaluation& e : evaluations(computation_, kernel_, group).values) {
+      for (const Evaluation& e : found.values) {
         if (e.load || contains_sorted(made, e.op)) continue;
         const Node& node = computation_.node(e.op);
         const bool often = evaluation_count(e.map) > static_cast<double>(node.shape.elements_count());
@@ -123,6 +123,7 @@ class Builder {
   const Stitched& stitched_;
   std::set<NodeId> regional_;
   KernelPlan kernel_;
+  KernelEvaluations found_;
 };
 
 }  // namespace
@@ -137,6 +138,10 @@ bool shares_rows(const Computation& computation, const Node& node) {
 }
 
 KernelPlan stitched_kernel(const Computation& computation, const Stitched& stitched) {
+  return evaluated_kernel(computation, stitched).kernel;
+}
+
+EvaluatedKernel evaluated_kernel(const Computation& computation, const Stitched& stitched) {
   return Builder(computation, stitched).run();
 }
 
@@ -147,11 +152,15 @@ bool is_sound(const Graph& graph, const KernelPlan& kernel) {
   return alone || schedule_problems(graph, build_schedule(graph, kernel)).empty();
 }
 
-std::optional<KernelPlan> with_vectors(const Graph& graph, const Device& device, const KernelPlan& kernel) {
+std::optional<KernelPlan> with_vectors(const Graph& graph, const Device& device, const KernelPlan& kernel,
+                                       const KernelEvaluations& found) {
   KernelPlan settled = kernel;
   astitch::settle_vectors(graph.entry_computation(), device, settled);
-  if (kernel_cost(graph, device, settled).predicted_us >= kernel_cost(graph, device, kernel).predicted_us ||
-      !is_sound(graph, settled))
+  const bool same = std::ranges::equal(kernel.groups, settled.groups, {}, &Group::mapping, &Group::mapping);
+  if (same) return std::nullopt;
+  // Vectors change what a thread reads at once, not which values its group evaluates.
+  const double us = kernel_cost(graph, device, kernel, found).predicted_us;
+  if (kernel_cost(graph, device, settled, found).predicted_us >= us || !is_sound(graph, settled))
     return std::nullopt;
   return settled;
 }

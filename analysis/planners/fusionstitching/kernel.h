@@ -9,6 +9,7 @@
 
 #include "analysis/plan/plan.h"
 #include "analysis/planners/fusionstitching/sharing.h"
+#include "analysis/schedule/evaluations.h"
 #include "occupancy_model/device.h"
 
 namespace stitchwork::fusionstitching {
@@ -34,13 +35,20 @@ struct Stitched {
 /// Ops, groups, schemes, levels, shared memory and launch; the reductions' workspace lies behind the values.
 /// Roots that the kernel reads elsewhere, too, and that have no slot, are Local: readers compute them.
 KernelPlan stitched_kernel(const Computation& computation, const Stitched& stitched);
+/// With what its groups evaluate, which the schemes follow from.
+struct EvaluatedKernel {
+  KernelPlan kernel;
+  KernelEvaluations found;
+};
+EvaluatedKernel evaluated_kernel(const Computation& computation, const Stitched& stitched);
 
 /// Whether the schedule of the kernel's steps tells values apart that lie in the same shared memory.
 bool is_sound(const Graph& graph, const KernelPlan& kernel);
 
 /// mapping=tuned: the kernel with vectors where its loops take them, if the estimate has it faster so and it
-/// is sound.
-std::optional<KernelPlan> with_vectors(const Graph& graph, const Device& device, const KernelPlan& kernel);
+/// is sound. `found`: what the kernel's groups evaluate, with vectors or without.
+std::optional<KernelPlan> with_vectors(const Graph& graph, const Device& device, const KernelPlan& kernel,
+                                       const KernelEvaluations& found);
 
 /// Rows too short to share a warp, a thread each: F19 section 5.2, "a reduction dim that is trivially small".
 /// Shorter than a warp, because lanes without a column would idle.

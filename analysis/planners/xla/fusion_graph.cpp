@@ -100,18 +100,30 @@ std::optional<Constraints::Pair> FusionGraph::keeps_apart(int a, int b) const {
 
 void FusionGraph::set_reads(int i, std::vector<NodeId> reads) {
   Instruction& instruction = instructions_[static_cast<std::size_t>(i)];
-  for (NodeId value : without(instruction.reads, reads))
+  const auto note = [&](NodeId value) {
+    if (changes_) changes_->emplace_back(value, i);
+  };
+  for (NodeId value : without(instruction.reads, reads)) {
     erase_sorted(readers_[static_cast<std::size_t>(value)], i);
-  for (NodeId value : without(reads, instruction.reads))
+    note(value);
+  }
+  for (NodeId value : without(reads, instruction.reads)) {
     insert_sorted(readers_[static_cast<std::size_t>(value)], i);
+    note(value);
+  }
   instruction.reads = std::move(reads);
 }
 
-void FusionGraph::absorb(int into, int other) {
+/// `last`: the other goes away.
+void FusionGraph::absorb(int into, int other, bool last) {
   Instruction& target = instructions_[static_cast<std::size_t>(into)];
-  const Instruction& source = instructions_[static_cast<std::size_t>(other)];
+  Instruction& source = instructions_[static_cast<std::size_t>(other)];
   const bool input = reduction_root(into) != kNoNode || reduction_root(other) != kNoNode;
   std::unordered_set<NodeId>& members = members_[static_cast<std::size_t>(into)];
+  if (last && source.ops.size() > std::max<std::size_t>(1, target.ops.size())) {  // the fewer are copied
+    std::swap(target.ops, source.ops);
+    std::swap(members, members_[static_cast<std::size_t>(other)]);
+  }
   if (members.empty()) members.insert(target.ops.begin(), target.ops.end());  // of one op there were none
   for (const NodeId op : source.ops)
     if (members.insert(op).second) target.ops.push_back(op);
@@ -153,13 +165,14 @@ void FusionGraph::collect(int i) {
 }
 
 void FusionGraph::fuse(int producer, int consumer) {
-  absorb(consumer, producer);
+  const bool last = !has_several_users(producer);
+  absorb(consumer, producer, last);
   collect(producer);
 }
 
 void FusionGraph::join(int into, int other) {
   const std::vector<NodeId> roots = (*this)[other].roots;
-  absorb(into, other);
+  absorb(into, other, true);
   Instruction& source = instructions_[static_cast<std::size_t>(other)];
   source.alive = false;
   set_reads(other, {});

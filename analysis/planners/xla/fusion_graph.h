@@ -53,6 +53,8 @@ class FusionGraph {
   bool has_several_users(int i) const;
   /// Live instructions that read `value`.
   const std::vector<int>& readers(NodeId value) const { return readers_[static_cast<std::size_t>(value)]; }
+  /// From now on adds to `changes` every value and reader where one begins or ceases to read the other.
+  void watch_readers(std::vector<std::pair<NodeId, int>>* changes) { changes_ = changes; }
   /// The pseudo-instruction that reads the result.
   int result() const { return size() - 1; }
 
@@ -80,7 +82,7 @@ class FusionGraph {
   std::vector<int> post_order() const;
 
  private:
-  void absorb(int into, int other);
+  void absorb(int into, int other, bool last);
   void set_reads(int i, std::vector<NodeId> reads);
   void collect(int i);
 
@@ -90,6 +92,7 @@ class FusionGraph {
   std::vector<std::unordered_set<NodeId>> members_;  ///< the ops of fusions
   std::vector<int> provider_;
   std::vector<std::vector<int>> readers_;
+  std::vector<std::pair<NodeId, int>>* changes_ = nullptr;
 };
 
 /// Why a fusion was refused: a rule and a sentence with places for up to two numbers. Empty rule: allowed.

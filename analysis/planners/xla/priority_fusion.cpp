@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <set>
 
 #include "analysis/facts/facts.h"
@@ -10,15 +11,13 @@
 #include "analysis/planners/xla/rules.h"
 #include "analysis/planners/xla/run_time.h"
 #include "core/base/interrupt.h"
+#include "core/base/sorted.h"
 
 namespace stitchwork::xla {
 namespace {
 
 /// Of a launch, us: XLA's kKernelLaunchOverhead.
 constexpr double kLaunch = 1;
-/// Elements of a reduction's row from which two of them share no kernel: XLA's CanFuse
-/// of PriorityFusion.
-constexpr std::int64_t kSignificant = 16;
 /// Reductions of a kernel: XLA's kMaxUnnestedReductionOutputsPerFusion.
 constexpr std::int64_t kMaxReductions = 8;
 /// Operands and results of a kernel: XLA's MaxOperandsAndOutputsPerFusion.
@@ -29,13 +28,72 @@ constexpr double kMaxEmittedOps = 10000, kMaxSplits = 10;
 constexpr std::int64_t kMaxTile = std::int64_t{1} << 20;
 constexpr double kNever = -std::numeric_limits<double>::infinity();
 
+/// What is known of fusing a producer into each of its users.
+class Pairs {
+ public:
+  bool empty() const { return known_.empty() && open_.empty(); }
+  const std::set<int>& open() const { return open_; }
+  const std::map<int, Ruling>& refused() const { return refused_; }
+  int first() const { return known_.front().user; }
+
+  /// To be estimated, if `reads`: it or the producer has changed.
+  void open(int user, bool reads) {
+    const auto at = std::ranges::lower_bound(known_, user, {}, &Known::user);
+    if (at != known_.end() && at->user == user) known_.erase(at);
+    refused_.erase(user);
+    if (reads)
+      open_.insert(user);
+    else
+      open_.erase(user);
+  }
+
+  void open_all() {
+    for (const Known& known : known_) open_.insert(known.user);
+    known_.clear();
+    refused_.clear();
+  }
+
+  void estimated(int user, const Ruling& ruling, double apart, double together) {
+    open_.erase(user);
+    if (!ruling) refused_.emplace(user, ruling);
+    known_.insert(std::ranges::lower_bound(known_, user, {}, &Known::user), {user, apart, together});
+  }
+
+  /// us of the producer, which takes `apart`, and its users, and of the users with it inside. Summed in the
+  /// order of the graph, so that alike producers gain the same to the last bit.
+  std::pair<double, double> sums(double apart) const {
+    double together = 0;
+    for (const Known& known : known_) {
+      apart += known.apart;
+      together += known.together;
+    }
+    return {apart, together};
+  }
+
+ private:
+  struct Known {
+    int user;
+    double apart, together;
+  };
+  std::vector<Known> known_;  ///< by user
+  std::map<int, Ruling> refused_;
+  std::set<int> open_;
+};
+
 class PriorityFusion {
  public:
   PriorityFusion(FusionGraph& graph, const Device& device, Recorder& recorder)
-      : graph_(graph), computation_(graph.computation()), times_(graph, device), recorder_(recorder) {}
+      : graph_(graph),
+        computation_(graph.computation()),
+        times_(graph, device),
+        recorder_(recorder),
+        producers_(static_cast<std::size_t>(graph.size())) {}
 
   bool run() {
-    priorities_.assign(static_cast<std::size_t>(graph_.size()), kNever);
+    for (int i = 0; i < graph_.size(); ++i)
+      if (graph_[i].alive)
+        for (const int user : consumers(i)) known(i).pairs.open(user, true);
+    graph_.watch_readers(&changed_);
     for (const int i : graph_.post_order()) rank(i);
     bool changed = false;
     while (!queue_.empty()) {
@@ -44,10 +102,19 @@ class PriorityFusion {
       drop(producer);
       changed = fuse(producer) || changed;
     }
+    graph_.watch_readers(nullptr);
     return changed;
   }
 
  private:
+  struct Producer {
+    Pairs pairs;
+    bool several_users = false;
+    double priority = kNever;  ///< in the queue, else kNever
+  };
+
+  Producer& known(int i) { return producers_[static_cast<std::size_t>(i)]; }
+
   bool is_bitcast(int i) const {
     return i != graph_.result() && graph_[i].kind == InstructionKind::kPlain &&
            (graph_.op(i).op == Op::kReshape || graph_.op(i).op == Op::kBitcast);
@@ -79,20 +146,34 @@ class PriorityFusion {
     for (const int user : users) {
       recorder_.record("priority-fusion", root, graph_[user].roots.back(), kAllowed, "xla-today.fused");
       const bool tiles = has_tiles(producer) || has_tiles(user);
+      times_.fuse(producer, user);
       graph_.fuse(producer, user);
       if (tiles) graph_.give_tiles(user);
-      times_.forget(user);
+      known(user).pairs.open_all();
       stale.insert(user);
       for (const NodeId value : graph_[user].reads)
-        if (const int operand = graph_.provider(value); operand >= 0) stale.insert(operand);
+        if (const int operand = graph_.provider(value); operand >= 0) {
+          stale.insert(operand);
+          reopen(operand, user);
+        }
     }
+    for (const auto& [value, reader] : changed_)
+      if (const int operand = graph_.provider(value); operand >= 0) reopen(operand, reader);
+    changed_.clear();
     if (graph_[producer].alive) stale.insert(producer);
     for (const int i : stale) rank(i);
     return true;
   }
 
+  /// The pair is to be estimated anew, if it is still one.
+  void reopen(int i, int user) {
+    const bool reads = std::ranges::any_of(
+        graph_[i].roots, [&](NodeId root) { return contains_sorted(graph_.readers(root), user); });
+    known(i).pairs.open(user, reads && !is_bitcast(user));
+  }
+
   void drop(int i) {
-    double& priority = priorities_[static_cast<std::size_t>(i)];
+    double& priority = known(i).priority;
     if (priority != kNever) queue_.erase({-priority, i});
     priority = kNever;
   }
@@ -102,53 +183,56 @@ class PriorityFusion {
     if (i == graph_.result() || !graph_[i].alive) return;
     const double priority = gain(i);
     if (priority < 0) return;
-    priorities_[static_cast<std::size_t>(i)] = priority;
+    known(i).priority = priority;
     queue_.insert({-priority, i});
   }
 
   /// us that fusing it into all its users saves; kNever where one of them cannot have it.
-  double gain(int producer) {
-    if (!is_fusible(producer)) return kNever;
+  double gain(int i) {
+    if (!is_fusible(i)) return kNever;
     // A name of the same bytes costs nothing anywhere.
-    if (is_bitcast(producer)) return std::numeric_limits<double>::max();
-    const std::vector<int> users = consumers(producer);
+    if (is_bitcast(i)) return std::numeric_limits<double>::max();
+    Pairs& pairs = known(i).pairs;
     // What the result reads is stored, so nothing is gained.
-    if (users.empty() || users.back() == graph_.result()) return kNever;
-    const NodeId root = graph_[producer].roots.back();
-    double apart = kLaunch + times_.of(producer).us, together = 0;
-    for (const int user : users) {
-      RunTime fused;
-      Ruling ruling = may_hold(producer, user);
-      if (ruling) {
-        fused = times_.fused(producer, user);
-        ruling = fits_code(fused);
-      }
-      if (!ruling) {
-        recorder_.record("priority-fusion", root, graph_[user].roots.back(), ruling, "");
-        return kNever;
-      }
-      apart += times_.of(user).us;
-      together += fused.us;
+    if (pairs.empty() || pairs.open().contains(graph_.result())) return kNever;
+    if (const bool several = graph_.has_several_users(i); several != known(i).several_users) {
+      known(i).several_users = several;
+      pairs.open_all();
     }
+    estimate(i, pairs);
+    const NodeId root = graph_[i].roots.back();
+    const auto record = [&](int user, const Ruling& ruling) {
+      recorder_.record("priority-fusion", root, graph_[user].roots.back(), ruling, "");
+    };
+    if (!pairs.refused().empty()) {
+      const auto& [user, ruling] = *pairs.refused().begin();
+      record(user, ruling);
+      return kNever;
+    }
+    const auto [apart, together] = pairs.sums(kLaunch + times_.of(i).us);
     if (apart < together)
-      recorder_.record("priority-fusion", root, graph_[users.front()].roots.back(),
-                       {"xla-today.no-gain", "XLA's model gives {} ns for it within its users, {} ns apart",
-                        static_cast<std::int64_t>(together * 1e3), static_cast<std::int64_t>(apart * 1e3)},
-                       "");
+      record(pairs.first(),
+             {"xla-today.no-gain", "XLA's model gives {} ns for it within its users, {} ns apart",
+              static_cast<std::int64_t>(together * 1e3), static_cast<std::int64_t>(apart * 1e3)});
     return apart - together;
   }
 
-  std::int64_t reductions(int i, std::int64_t from) const {
-    return std::ranges::count_if(graph_[i].ops, [&](NodeId op) {
-      const Node& node = computation_.node(op);
-      if (def(node.op).cls != OpClass::kReduce || node.shape.is_tuple) return false;
-      const std::int64_t in = computation_.node(node.operands[0]).shape.elements_count(),
-                         out = node.shape.elements_count();
-      return out > 0 && in / out >= from && (from > 1 || tiled_reduction(computation_, node));
-    });
+  /// Every pair up to the first that is refused.
+  void estimate(int i, Pairs& pairs) {
+    while (!pairs.open().empty()) {
+      const int user = *pairs.open().begin();
+      if (!pairs.refused().empty() && pairs.refused().begin()->first < user) return;
+      Ruling ruling = may_hold(i, user);
+      RunTime fused;
+      if (ruling) {
+        fused = times_.fused(i, user);
+        ruling = fits_code(fused);
+      }
+      pairs.estimated(user, ruling, ruling ? times_.of(user).us : 0, fused.us);
+    }
   }
 
-  Ruling may_fuse(int producer, int consumer) const {
+  Ruling may_fuse(int producer, int consumer) {
     const Ruling ruling = may_hold(producer, consumer);
     return ruling ? fits_code(times_.fused(producer, consumer)) : ruling;
   }
@@ -161,14 +245,15 @@ class PriorityFusion {
   }
 
   /// As far as the kernel's code is not asked about, which is estimated with its time.
-  Ruling may_hold(int producer, int consumer) const {
+  Ruling may_hold(int producer, int consumer) {
     if (!is_fusible(producer) || !is_fusible(consumer) || is_bitcast(consumer))
       return {"xla.not-loop-fusible", "it cannot be emitted inside a kernel"};
     if (graph_[producer].roots.size() > 1) return {"xla-today.several-outputs", "it gives several values"};
     if (has_tiles(producer) || has_tiles(consumer)) {
       if (const Ruling ruling = fits_tiles(producer, consumer); !ruling) return ruling;
     } else {
-      if (reductions(producer, kSignificant) > 0 && reductions(consumer, kSignificant) > 0)
+      if (times_.work(producer).significant_reductions > 0 &&
+          times_.work(consumer).significant_reductions > 0)
         return {"xla-today.two-reductions", "both hold a reduction"};
       if (graph_.reduction_root(producer) != kNoNode && !ends_reduction(producer, consumer))
         return {"xla-today.reduction-epilogue", "its reduction would become a loop of each thread"};
@@ -191,23 +276,34 @@ class PriorityFusion {
     });
   }
 
-  Ruling fits(int producer, int consumer) const {
+  Ruling fits(int producer, int consumer) {
     if (!graph_.regions_allow(producer, consumer, false)) return {"xla.region", "they are planned apart"};
     if (graph_.keeps_apart(producer, consumer))
       return {"override.forbid_merge", "an override keeps ops of theirs apart"};
-    if (const std::int64_t count = reductions(producer, 1) + reductions(consumer, 1);
+    if (const std::int64_t count =
+            times_.work(producer).tiled_reductions + times_.work(consumer).tiled_reductions;
         count > kMaxReductions && !has_tiles(producer) && !has_tiles(consumer))
       return {"xla-today.reductions", "the kernel would hold {} reductions, {} allowed", count,
               kMaxReductions};
-    std::set<NodeId> values;
-    for (const int i : {producer, consumer})
-      for (const NodeId value : graph_[i].reads)
-        if (!graph_.contains(producer, value) && !graph_.contains(consumer, value)) values.insert(value);
-    const auto parameters = static_cast<std::int64_t>(values.size() + graph_[consumer].roots.size());
-    if (parameters > kMaxOperands && values.size() > graph_[consumer].reads.size())
+    const std::int64_t read = values_read(producer, consumer);
+    const std::int64_t parameters = read + static_cast<std::int64_t>(graph_[consumer].roots.size());
+    if (parameters > kMaxOperands && read > static_cast<std::int64_t>(graph_[consumer].reads.size()))
       return {"xla.too-many-parameters", "the kernel would have {} parameters, {} allowed", parameters,
               kMaxOperands};
     return kAllowed;
+  }
+
+  /// Values of others that both in one kernel would read.
+  std::int64_t values_read(int producer, int consumer) const {
+    const std::vector<NodeId>&own = graph_[producer].reads, &others = graph_[consumer].reads;
+    std::int64_t count = static_cast<std::int64_t>(others.size());
+    for (const NodeId value : own)
+      if (!graph_.contains(consumer, value) && !contains_sorted(others, value)) ++count;
+    const std::vector<NodeId>& ops = graph_[producer].ops;
+    if (ops.size() < others.size())
+      return count - std::ranges::count_if(ops, [&](NodeId op) { return contains_sorted(others, op); });
+    return count -
+           std::ranges::count_if(others, [&](NodeId value) { return graph_.contains(producer, value); });
   }
 
   struct Rows {
@@ -273,8 +369,9 @@ class PriorityFusion {
   const Computation& computation_;
   RunTimes times_;
   Recorder& recorder_;
-  std::vector<double> priorities_;          ///< of what is in the queue, else kNever
-  std::set<std::pair<double, int>> queue_;  ///< most gain first, then in the order of the graph
+  std::vector<Producer> producers_;
+  std::vector<std::pair<NodeId, int>> changed_;  ///< values and readers that came or went
+  std::set<std::pair<double, int>> queue_;       ///< most gain first, then in the order of the graph
 };
 
 }  // namespace

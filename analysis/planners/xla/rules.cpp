@@ -209,4 +209,15 @@ std::int64_t tile_shared_bytes(const Computation& computation, const Node& node)
   return tiled->row ? kWarp * size : 2 * kWarp * (kWarp + 1) * size;
 }
 
+bool moves_minor_dimension(const Computation& computation, const Node& node) {
+  if (node.op != Op::kTranspose) return false;
+  const std::vector<std::int64_t>& from = computation.node(node.operands[0]).shape.dims;
+  std::int64_t last = -1;  // of the operand's dimensions longer than one, the last
+  for (std::size_t d = 0; d < from.size(); ++d)
+    if (from[d] > 1) last = static_cast<std::int64_t>(d);
+  for (auto d = node.attrs.dimensions.rbegin(); d != node.attrs.dimensions.rend(); ++d)
+    if (from[static_cast<std::size_t>(*d)] > 1) return *d != last;
+  return false;
+}
+
 }  // namespace stitchwork::xla

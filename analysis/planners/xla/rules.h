@@ -40,6 +40,9 @@ bool reads_more_than_writes(const Computation& computation, const Node& node);
 /// Shared memory XLA's emitter gives a tiled reduction.
 std::int64_t tile_shared_bytes(const Computation& computation, const Node& node);
 
+/// The dimension that varies fastest in memory comes from another one.
+bool moves_minor_dimension(const Computation& computation, const Node& node);
+
 bool is_scalar_constant(const Node& node);
 /// One constant for all elements.
 bool is_splat_constant(const Computation& computation, const Node& node);

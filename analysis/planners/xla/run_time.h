@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "analysis/planners/xla/fusion_graph.h"
+#include "analysis/planners/xla/kernel_work.h"
 #include "occupancy_model/device.h"
 
 namespace stitchwork::xla {
@@ -16,25 +17,35 @@ struct RunTime {
   double splits = 0;       ///< those after which nothing computed before is used again
 };
 
-/// Estimates of a graph's instructions, kept until `forget`.
+/// Estimates of a graph's instructions, kept while they are fused.
 class RunTimes {
  public:
-  RunTimes(const FusionGraph& graph, const Device& device) : graph_(graph), device_(device) {}
+  RunTimes(const FusionGraph& graph, const Device& device)
+      : graph_(graph),
+        device_(device),
+        counter_(graph.computation()),
+        known_(static_cast<std::size_t>(graph.size())) {}
 
   const RunTime& of(int i);
+  const KernelWork& work(int i);
   /// Of `consumer` once `producer` is part of it.
-  RunTime fused(int producer, int consumer) const;
-  void forget(int i);
+  RunTime fused(int producer, int consumer);
+  /// To be called before the graph fuses them.
+  void fuse(int producer, int consumer);
 
  private:
-  RunTime estimate(const std::vector<NodeId>& ops, const std::vector<NodeId>& roots, bool tiles) const;
+  struct Known {
+    std::optional<KernelWork> work;
+    std::optional<RunTime> time;
+  };
+
+  Known& known(int i) { return known_[static_cast<std::size_t>(i)]; }
+  KernelWork fused_work(int producer, int consumer);
 
   const FusionGraph& graph_;
   const Device& device_;
-  std::vector<std::optional<RunTime>> known_;
+  WorkCounter counter_;
+  std::vector<Known> known_;
 };
-
-/// The dimension that varies fastest in memory comes from another one.
-bool moves_minor_dimension(const Computation& computation, const Node& node);
 
 }  // namespace stitchwork::xla

@@ -72,10 +72,10 @@ class Kernels {
     Made best = made_by(tuned, choices.front());
     const Tuning* chosen = &choices.front();
     if (choices.size() > 1) {
-      double least_us = kernel_cost(graph_, device_, best.kernel).predicted_us;
+      double least_us = kernel_cost(graph_, device_, best.kernel, best.found).predicted_us;
       for (std::size_t c = 1; c < choices.size(); ++c) {
         Made other = made_by(tuned, choices[c]);
-        const double us = kernel_cost(graph_, device_, other.kernel).predicted_us;
+        const double us = kernel_cost(graph_, device_, other.kernel, other.found).predicted_us;
         if (us >= least_us) continue;
         least_us = us;
         best = std::move(other);
@@ -90,6 +90,7 @@ class Kernels {
   /// A kernel, and who asked for shared memory and gave up for it.
   struct Made {
     KernelPlan kernel;
+    KernelEvaluations found;
     Slots slots;
     std::vector<Request> asked, shrunk;
   };
@@ -114,9 +115,11 @@ class Kernels {
     for (const Request& request : made.shrunk) stitched.shrunk.push_back(request.op);
     std::sort(stitched.shrunk.begin(), stitched.shrunk.end());
     add_loops(tuning, stitched);
-    made.kernel = stitched_kernel(computation_, stitched);
+    EvaluatedKernel evaluated = evaluated_kernel(computation_, stitched);
+    made.kernel = std::move(evaluated.kernel);
+    made.found = std::move(evaluated.found);
     if (!options_.tuned) return made;
-    if (auto tuned_kernel = with_vectors(graph_, device_, made.kernel))
+    if (auto tuned_kernel = with_vectors(graph_, device_, made.kernel, made.found))
       made.kernel = std::move(*tuned_kernel);
     return made;
   }
@@ -217,7 +220,7 @@ class Kernels {
         return Verdict::yes("fs.shared", fmt::format("{} bytes at {} {}", slot.bytes, slot.offset, how));
       });
     if (made.shrunk.empty()) return;
-    const KernelCost cost = kernel_cost(graph_, device_, made.kernel);
+    const KernelCost cost = kernel_cost(graph_, device_, made.kernel, made.found);
     for (const Request& request : made.shrunk)
       recorder_.add("memory", name(request.op), "", [&] {
         return Verdict::no(

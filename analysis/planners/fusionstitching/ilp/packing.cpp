@@ -81,6 +81,16 @@ class Pack {
   int lane_ = 0;
 };
 
+/// One block that has fewer threads than the component has elements.
+bool has_one_block(const Template& of, int cta_size) {
+  std::int64_t blocks = 1, elements = 1;
+  for (const Loop& loop : of.stitched.loops) {
+    blocks = std::max(blocks, loop.dealt.deal.blocks());
+    elements = std::max(elements, extents(loop.dealt.mapping).elements());
+  }
+  return blocks == 1 && elements > cta_size;
+}
+
 }  // namespace
 
 Packer::Packer(const Ops& ops, const IlpOptions& options) : ops_(ops), options_(options) {}
@@ -98,8 +108,7 @@ Packer::Chosen Packer::choose(const Fusion& component, const Templates& template
   }
   Chosen best;
   for (std::size_t t = 0; t < templates.all.size(); ++t) {
-    const KernelPlan kernel = stitched_kernel(*nodes.computation, templates.all[t].stitched);
-    const KernelEvaluations found = evaluations(*nodes.computation, kernel);
+    const auto [kernel, found] = evaluated_kernel(*nodes.computation, templates.all[t].stitched);
     if (const auto problems = verify_values(*nodes.graph, kernel, found); !problems.empty()) {
       best.refused = Verdict::no("fs19.layout", problems.front().why);
       continue;
@@ -126,25 +135,27 @@ PackedKernel Packer::pack(const std::vector<Fusion>& parts, int cta_size) {
       return result;
     }
     const Template& of = templates.all[static_cast<std::size_t>(chosen.index)];
-    result.tried += static_cast<int>(templates.all.size());
-    result.compositions.push_back(of.composition);
-    std::int64_t blocks = 1, elements = 1;
-    for (const Loop& loop : of.stitched.loops) {
-      blocks = std::max(blocks, loop.dealt.deal.blocks());
-      elements = std::max(elements, extents(loop.dealt.mapping).elements());
-    }
-    result.one_block = result.one_block || (blocks == 1 && elements > cta_size);
+    result.one_block = result.one_block || has_one_block(of, cta_size);
     chosen_parts.push_back(of);
+    result.us = chosen.us;
   }
-  KernelEvaluations found;
-  std::vector<Verdict> problems;
-  const auto make = [&](bool merge) {
+  const auto packed = [&](bool merge) {
     Pack all(merge);
     for (const Template& part : chosen_parts) all.add(part);
-    result.kernel = stitched_kernel(*nodes.computation, all.take());
-    found = evaluations(*nodes.computation, *result.kernel);
-    problems = verify_values(*nodes.graph, *result.kernel, found);
-    if (problems.empty() && chosen_parts.size() > 1 && !is_sound(*nodes.graph, *result.kernel))
+    return all.take();
+  };
+  // A template that is more than loops of outputs was estimated as a kernel when it was chosen.
+  if (chosen_parts.size() == 1 && chosen_parts[0].composition != Composition::kThread) {
+    result.whole = packed(true);
+    return result;
+  }
+  EvaluatedKernel of_all;
+  std::vector<Verdict> problems;
+  const auto make = [&](bool merge) {
+    result.whole = packed(merge);
+    of_all = evaluated_kernel(*nodes.computation, *result.whole);
+    problems = verify_values(*nodes.graph, of_all.kernel, of_all.found);
+    if (problems.empty() && chosen_parts.size() > 1 && !is_sound(*nodes.graph, of_all.kernel))
       problems.push_back(Verdict::no("fs19.layout", "a value lies where one is read that it is not made of"));
   };
   make(true);
@@ -152,31 +163,46 @@ PackedKernel Packer::pack(const std::vector<Fusion>& parts, int cta_size) {
   if (chosen_parts.size() > 1 && !problems.empty()) make(false);
   if (!problems.empty()) {
     result.made = Verdict::no("fs19.layout", problems.front().why);
-    result.kernel.reset();
+    result.whole.reset();
     return result;
   }
-  result.us = kernel_cost(*nodes.graph, *ops_.device, *result.kernel, found).predicted_us;
+  result.us = kernel_cost(*nodes.graph, *ops_.device, of_all.kernel, of_all.found).predicted_us;
   return result;
 }
 
-PackedKernel Packer::pack(const std::vector<NodeId>& pattern) {
+bool Packer::may_have_one_block(const std::vector<Fusion>& parts, const std::vector<int>& sizes) const {
+  return std::ranges::any_of(sizes, [&](int size) {
+    return std::ranges::any_of(parts, [&](const Fusion& part) {
+      return std::ranges::any_of(find_templates(ops_, part, size, options_).all,
+                                 [&](const Template& of) { return has_one_block(of, size); });
+    });
+  });
+}
+
+PackedKernel Packer::pack(const std::vector<NodeId>& pattern, bool timed) {
   std::vector<Fusion> parts;
   for (const std::vector<NodeId>& component : components(ops_, pattern))
     parts.push_back(fusion_of(ops_, component));
   std::vector<int> sizes(kCtaSizes.begin(), kCtaSizes.end());
   if (const auto* wanted = Constraints::find(options_.constraints.block, pattern)) sizes = {wanted->second};
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto known = best_size_.find(pattern); known != best_size_.end()) sizes = {known->second};
+  }
+  std::erase_if(sizes, [&](int size) { return size > ops_.device->max_threads_per_block; });
+  // Whether there is a kernel is known by the first, and of one block is then none.
+  const bool any = !timed && !may_have_one_block(parts, sizes);
   PackedKernel best;
   for (const int size : sizes) {
-    if (size > ops_.device->max_threads_per_block) continue;
     PackedKernel of_size = pack(parts, size);
-    of_size.tried += best.tried;
-    if (!best.kernel || (of_size.kernel && of_size.us < best.us)) {
-      best = std::move(of_size);
-    } else {
-      best.tried = of_size.tried;
-    }
+    if (best.whole && !(of_size.whole && of_size.us < best.us)) continue;
+    best = std::move(of_size);
+    if (!best.whole) continue;
+    if (any) return best;
+    const std::lock_guard lock(mutex_);
+    best_size_[pattern] = size;
   }
-  if (!best.kernel && best.made.ok) best.made = Verdict::no("fs19.layout", "no template");
+  if (!best.whole && best.made.ok) best.made = Verdict::no("fs19.layout", "no template");
   return best;
 }
 

@@ -13,13 +13,11 @@
 namespace stitchwork::fusionstitching {
 
 struct PackedKernel {
-  Verdict made;  ///< or why there is none
-  std::optional<KernelPlan> kernel;
+  Verdict made;                   ///< or why there is none
+  std::optional<Stitched> whole;  ///< what stitched_kernel makes a kernel of
   double us = 0;
   /// Some component has one block, and more elements than that has threads.
   bool one_block = false;
-  int tried = 0;                          ///< templates
-  std::vector<Composition> compositions;  ///< by component
 };
 
 /// Makes kernels of patterns of one computation; threads may share it.
@@ -27,9 +25,10 @@ class Packer {
  public:
   Packer(const Ops& ops, const IlpOptions& options);
 
-  /// The fastest kernel of the pattern by the estimate. Components have disjoint blocks; loops over as many
-  /// elements of different components are one loop.
-  PackedKernel pack(const std::vector<NodeId>& pattern);
+  /// The fastest kernel of the pattern by the estimate; where that has several blocks and is not to be
+  /// `timed`, some kernel of it. Components have disjoint blocks; loops over as many elements of different
+  /// components are one loop.
+  PackedKernel pack(const std::vector<NodeId>& pattern, bool timed = true);
 
  private:
   struct Chosen {
@@ -40,11 +39,13 @@ class Packer {
 
   Chosen choose(const Fusion& component, const Templates& templates, int cta_size);
   PackedKernel pack(const std::vector<Fusion>& parts, int cta_size);
+  bool may_have_one_block(const std::vector<Fusion>& parts, const std::vector<int>& sizes) const;
 
   const Ops& ops_;
   const IlpOptions& options_;
   std::mutex mutex_;
-  std::map<std::string, Chosen> known_;  ///< by signature and cta_size
+  std::map<std::string, Chosen> known_;           ///< by signature and cta_size
+  std::map<std::vector<NodeId>, int> best_size_;  ///< threads of the fastest kernel, by pattern
 };
 
 }  // namespace stitchwork::fusionstitching

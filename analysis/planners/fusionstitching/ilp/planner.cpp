@@ -142,9 +142,9 @@ KernelPlan make_kernel(const Ops& ops, const std::vector<NodeId>& part, Packer& 
   if (alone && (!ops[part.front()].fusible || (!options.tuned && !wants_block)))
     return kernel_alone(*ops.nodes, part.front());
   PackedKernel packed = packer.pack(part);
-  if (alone && !packed.kernel) return kernel_alone(*ops.nodes, part.front());
-  SW_CHECK(packed.kernel.has_value(), "a pattern that was taken has no kernel: {}", packed.made.why);
-  KernelPlan best = std::move(*packed.kernel);
+  if (alone && !packed.whole) return kernel_alone(*ops.nodes, part.front());
+  SW_CHECK(packed.whole.has_value(), "a pattern that was taken has no kernel: {}", packed.made.why);
+  KernelPlan best = stitched_kernel(*ops.nodes->computation, *packed.whole);
   double us = packed.us;
   const auto offer = [&](std::optional<KernelPlan> kernel) {
     if (!kernel) return;
@@ -156,7 +156,8 @@ KernelPlan make_kernel(const Ops& ops, const std::vector<NodeId>& part, Packer& 
   if (alone && !wants_block) offer(kernel_alone(*ops.nodes, part.front()));
   if (options.tuned) {
     offer(tuned_kernel(ops, part, options));
-    best = with_vectors(*ops.nodes->graph, *ops.device, best).value_or(std::move(best));
+    const KernelEvaluations found = evaluations(*ops.nodes->computation, best);
+    best = with_vectors(*ops.nodes->graph, *ops.device, best, found).value_or(std::move(best));
   }
   return best;
 }
@@ -209,8 +210,8 @@ FusionPlan plan_fusionstitching(const Graph& graph, const Device& device, const 
 
   Packer packer(ops, knobs);
   Scorer scorer(ops, patterns, knobs.score, knobs.launch, !knobs.has_edits,
-                [&](const std::vector<NodeId>& pattern) {
-                  const PackedKernel packed = packer.pack(pattern);
+                [&](const std::vector<NodeId>& pattern, bool timed) {
+                  const PackedKernel packed = packer.pack(pattern, timed);
                   return KernelEstimate{packed.made, packed.us, packed.one_block};
                 });
   Scores scores;

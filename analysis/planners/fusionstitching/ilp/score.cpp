@@ -119,6 +119,10 @@ bool Scorer::competes(const std::vector<NodeId>& pattern) const {
                      [&](NodeId id) { return in_complex_[static_cast<std::size_t>(id)]; });
 }
 
+bool Scorer::is_timed(const std::vector<NodeId>& pattern) const {
+  return executes(pattern) || (kind_ == ScoreKind::kMixed && competes(pattern));
+}
+
 double Scorer::upper_bound(const std::vector<NodeId>& pattern) {
   const double saved = static_cast<double>(pattern.size() - 1);
   if (!executes(pattern))
@@ -140,8 +144,8 @@ PatternScore Scorer::score(const std::vector<NodeId>& pattern, const KernelEstim
   result.us = by_volume;
   // What fits together in one block only would pass by its volume, however slow: its time counts if that is
   // less. So it does beside patterns whose time counts.
-  const bool bounded = kind_ == ScoreKind::kMixed && (estimate.one_block || competes(pattern));
-  if (!executes(pattern) && !bounded) return result;
+  const bool bounded = kind_ == ScoreKind::kMixed && estimate.one_block;
+  if (!is_timed(pattern) && !bounded) return result;
   result.alone_us = sum_alone(pattern);
   result.fused_us = estimate.us;
   const double by_time = result.alone_us + saved * launch_.gap_us - estimate.us;
@@ -156,10 +160,14 @@ std::vector<PatternScore> Scorer::exact(const std::vector<const Pattern*>& patte
   for (std::size_t i = 0; i < patterns.size(); ++i) {
     keys[i] = alike_ ? key(patterns[i]->ops)
                      : fmt::format("{}", patterns[i]->ops.size()) + to_text(ops_, {*patterns[i]});
+    if (is_timed(patterns[i]->ops)) keys[i] += " timed";
     if (known_.try_emplace(keys[i]).second) fresh.push_back(i);
   }
   std::vector<KernelEstimate> found(fresh.size());
-  parallel_for(fresh.size(), [&](std::size_t f) { found[f] = estimate_(patterns[fresh[f]]->ops); });
+  parallel_for(fresh.size(), [&](std::size_t f) {
+    const std::vector<NodeId>& pattern = patterns[fresh[f]]->ops;
+    found[f] = estimate_(pattern, is_timed(pattern));
+  });
   for (std::size_t f = 0; f < fresh.size(); ++f) known_[keys[fresh[f]]] = std::move(found[f]);
   std::vector<PatternScore> scores;
   for (std::size_t i = 0; i < patterns.size(); ++i)

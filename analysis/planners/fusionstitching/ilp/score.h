@@ -30,7 +30,7 @@ struct LaunchCost {
 /// The kernel of a pattern, as far as scores ask for it.
 struct KernelEstimate {
   Verdict made;            ///< or why no template of the pattern is a kernel
-  double us = 0;           ///< of the fastest template
+  double us = 0;           ///< of the fastest template; of any where it is not to be timed
   bool one_block = false;  ///< some part of it fits together in one block only
 };
 
@@ -57,7 +57,8 @@ double kept_volume(const Ops& ops, const std::vector<NodeId>& pattern);
 
 class Scorer {
  public:
-  using Estimate = std::function<KernelEstimate(const std::vector<NodeId>& pattern)>;
+  /// `timed`: its time counts, whatever blocks it has.
+  using Estimate = std::function<KernelEstimate(const std::vector<NodeId>& pattern, bool timed)>;
 
   /// `patterns`: all that are to be chosen from. `estimate` is called by several threads at once, once for
   /// all patterns alike unless `alike` is false (overrides tell patterns apart).
@@ -72,6 +73,7 @@ class Scorer {
   double sum_alone(const std::vector<NodeId>& pattern);
   bool executes(const std::vector<NodeId>& pattern) const;
   bool competes(const std::vector<NodeId>& pattern) const;
+  bool is_timed(const std::vector<NodeId>& pattern) const;
   PatternScore score(const std::vector<NodeId>& pattern, const KernelEstimate& estimate);
   std::string key(const std::vector<NodeId>& pattern) const;
 

@@ -191,8 +191,7 @@ class Enumeration {
 
   /// Whether reductions are only read in the row that they are of.
   bool reads_own_rows(const Template& of) const {
-    const KernelPlan kernel = stitched_kernel(computation_, of.stitched);
-    const GroupEvaluations found = evaluations(computation_, kernel, kernel.groups.front());
+    const GroupEvaluations found = std::move(evaluated_kernel(computation_, of.stitched).found.front());
     if (!found.unplaced.empty()) return false;
     return std::all_of(found.values.begin(), found.values.end(), [&](const Evaluation& e) {
       return !contains_sorted(must_share_, e.op) || e.map == found.placements->at(e.op).map;
