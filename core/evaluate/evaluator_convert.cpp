@@ -7,7 +7,7 @@
 #include "core/evaluate/scalar_ops.h"
 #include "core/graph/dtype_dispatch.h"
 
-namespace stitchwork::elementwise {
+namespace stitchwork::elementwise_kernels {
 namespace {
 
 /// A number truncated and held in the range of an integer type of fewer than 8 bits; NaN gives 0.
@@ -92,4 +92,4 @@ void reduce_precision_kernel(const Node& node, Values operands, Literal& result)
   });
 }
 
-}  // namespace stitchwork::elementwise
+}  // namespace stitchwork::elementwise_kernels

@@ -14,7 +14,7 @@
 namespace stitchwork {
 namespace {
 
-using namespace elementwise;
+using namespace elementwise_kernels;
 
 using Kernel = void (*)(const Node&, Values, Literal&);
 

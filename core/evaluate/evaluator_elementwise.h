@@ -4,7 +4,7 @@
 #include "core/base/error.h"
 #include "core/evaluate/evaluator_ops.h"
 
-namespace stitchwork::elementwise {
+namespace stitchwork::elementwise_kernels {
 
 [[noreturn]] inline void refuse(const Node& node, DType type) {
   throw Error(fmt::format("{} of {} cannot be computed", def(node.op).name, name(type)));
@@ -18,4 +18,4 @@ void convert(const Node& node, Values operands, Literal& result);
 void bitcast_convert(const Node& node, Values operands, Literal& result);
 void reduce_precision_kernel(const Node& node, Values operands, Literal& result);
 
-}  // namespace stitchwork::elementwise
+}  // namespace stitchwork::elementwise_kernels
