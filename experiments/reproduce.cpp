@@ -13,6 +13,7 @@
 #include "experiments/environment.h"
 #include "experiments/limits.h"
 #include "experiments/reproduce_best.h"
+#include "experiments/reproduce_choices.h"
 #include "experiments/reproduce_figures.h"
 #include "runtime/program/dump.h"
 
@@ -21,28 +22,6 @@ namespace {
 namespace fs = std::filesystem;
 
 fs::path folder() { return data_folder("experiments"); }
-
-constexpr const char* kQuickSuffix = "-quick";
-
-/// The experiment on the tiny variants of its workloads, simulated and checked; workloads without one are
-/// left out. What is modelled stays so.
-ExperimentSpec tiny(ExperimentSpec spec) {
-  spec.name += kQuickSuffix;
-  std::vector<std::string> workloads;
-  for (const std::string& name : spec.workloads)
-    for (const Dataset& dataset : datasets())
-      if (dataset.name == workload_name(name, true) &&
-          std::ranges::find(workloads, dataset.name) == workloads.end())
-        workloads.push_back(dataset.name);
-  spec.workloads = std::move(workloads);
-  if (spec.backend != "model") {
-    spec.backend = "sim";
-    spec.sampled = false;
-    spec.check = true;
-  }
-  spec.text = fmt::format("{{\"quick\":{}}}", spec.text);
-  return spec;
-}
 
 struct Row {
   std::string row, workload;
@@ -85,7 +64,7 @@ class Reproducer {
     result_.device = root.at("device").text();
     result_.quick = options_.quick;
     result_.exports = exports && options_.quick ? exports->text() : "";
-    result_.command = command(paper);
+    result_.command = reproduce_command(options_, paper);
     rows_ = root.at("rows");
     if (const auto sizes = root.find("sizes"); sizes && !options_.quick) sizes_ = sizes->text();
     std::vector<std::string> ids;
@@ -110,12 +89,12 @@ class Reproducer {
     if (known != experiments_.end()) return known->second;
     PaperExperiment found;
     found.spec = read_experiment((home_ / file).string());
-    if (!options_.models.empty()) take_exports(found.spec);
-    if (!options_.workloads.empty()) choose_workloads(found.spec, file != sizes_);
-    if (!options_.devices.empty()) choose_devices(found.spec);
+    if (!options_.models.empty()) take_exports(options_, exports_, found.spec);
+    if (!options_.workloads.empty()) choose_workloads(options_, file != sizes_, found.spec);
+    if (!options_.devices.empty()) choose_devices(options_, found.spec);
     found.workloads = found.spec.workloads;
-    if (options_.quick) found.spec = tiny(std::move(found.spec));
-    if (found.spec.has_peers()) take_dumps(found.spec);
+    if (options_.quick) found.spec = on_tiny_models(std::move(found.spec));
+    if (found.spec.has_peers()) take_dumps(options_, found.spec, result_.failures);
     if (options_.run) {
       store_.reset();  // trials are run by children (open_stores)
       RunnerOptions run;
@@ -129,83 +108,6 @@ class Reproducer {
     result_.versions.insert(found.version);
     result_.experiments.push_back(found.spec.name);
     return experiments_.emplace(file, std::move(found)).first->second;
-  }
-
-  /// The rows' workloads that the folder of exports has, by their files.
-  void take_exports(ExperimentSpec& spec) const {
-    std::vector<std::string> files;
-    for (const std::string& name : exports_)
-      if (std::string file = workload_name(name, false, options_.models); file != name)
-        files.push_back(std::move(file));
-    if (files.empty())
-      throw Error(options_.models, 0, 0, "has none of the exports of the paper's models",
-                  fmt::format("datasets/export/export.py --out writes them: {}", fmt::join(exports_, ", ")));
-    spec.workloads = std::move(files);
-  }
-
-  /// With folders and choices as they were given, in words of the shell.
-  std::string command(const std::string& paper) const {
-    std::string text = "stitchwork reproduce " + paper + (options_.quick ? " --quick" : "");
-    const auto add = [&](const char* option, const std::string& value) {
-      if (!value.empty()) text += fmt::format(" {} {}", option, shell_word(value));
-    };
-    add("--models", options_.models);
-    add("--dumps", options_.dumps);
-    add("--workloads", fmt::format("{}", fmt::join(options_.workloads, ",")));
-    add("--devices", fmt::format("{}", fmt::join(options_.devices, ",")));
-    return text;
-  }
-
-  /// Where the variants that are peers have their dumps. What is missing there fails as a trial, by name.
-  void take_dumps(ExperimentSpec& spec) {
-    if (!options_.run) return;
-    if (options_.dumps.empty())
-      throw Error(
-          fmt::format("{} compares with compilers' own kernels, and no folder of dumps is given", spec.name),
-          "scripts/peers/all -o DIR makes one; then --dumps DIR (docs/peers.md)");
-    spec.dumps = options_.dumps;
-    std::set<std::string> there;  // variants
-    for (const Cell& cell : cells(spec)) {
-      const std::string dump = trial_of(spec, cell).dump;
-      if (!dump.empty() && is_dump(dump)) there.insert(spec.variants[cell.variant].name);
-    }
-    if (there.empty())
-      throw Error(options_.dumps, 0, 0, "has none of the dumps PEER/DEVICE/WORKLOAD/dump.json",
-                  "scripts/peers/all -o DIR makes them (docs/peers.md)");
-    std::erase_if(spec.variants, [&](const Variant& variant) {
-      if (variant.peer.empty() || there.contains(variant.name)) return false;
-      result_.failures.push_back(
-          fmt::format("{}: {} has no dump of it, so that it is left out", variant.name, options_.dumps));
-      return true;
-    });
-  }
-
-  /// Leaves those that were asked for; some of them, where `some`.
-  void choose_workloads(ExperimentSpec& spec, bool some) const {
-    const std::string known = fmt::format("{}", fmt::join(spec.workloads, ", "));
-    std::erase_if(spec.workloads, [&](const std::string& name) {
-      return std::ranges::none_of(options_.workloads, [&](const std::string& wanted) {
-        return name == wanted || name == workload_name(wanted, false, options_.models);
-      });
-    });
-    if (some && spec.workloads.empty())
-      throw Error(fmt::format("experiment {} has none of the workloads {}", spec.name,
-                              fmt::join(options_.workloads, ", ")),
-                  fmt::format("it has: {}", known));
-  }
-
-  /// Leaves the devices that were asked for.
-  void choose_devices(ExperimentSpec& spec) const {
-    std::vector<std::string> chosen;
-    for (const std::string& wanted : options_.devices) {
-      const std::string& id = device(wanted).id;
-      if (std::ranges::find(spec.devices, id) == spec.devices.end())
-        throw Error(fmt::format("experiment {} is not of {}", spec.name, id),
-                    fmt::format("it is of: {}", fmt::join(spec.devices, ", ")));
-      chosen.push_back(id);
-    }
-    std::erase_if(spec.devices,
-                  [&](const std::string& id) { return std::ranges::find(chosen, id) == chosen.end(); });
   }
 
   /// Variants whose times should fall in this order, and do not.

@@ -4,8 +4,6 @@
 #include <functional>
 #include <iterator>
 #include <map>
-#include <unordered_map>
-#include <unordered_set>
 #include <utility>
 
 #include "analysis/facts/facts.h"
@@ -17,62 +15,12 @@
 #include "core/base/error.h"
 #include "core/base/format.h"
 #include "core/evaluate/evaluator.h"
-#include "core/evaluate/lapack_call.h"
-#include "core/graph/complex_type.h"
-#include "core/index/window.h"
-#include "core/passes/moved.h"
 #include "core/passes/trip_count.h"
-#include "runtime/device_buffer.h"
+#include "runtime/run_values.h"
 #include "runtime/simulator_backend.h"
 
 namespace stitchwork {
 namespace {
-
-/// Device buffers of one run, by the op that owns them, freed after the last step that touches them.
-class Buffers {
- public:
-  Buffers(const Computation& computation, Backend& backend) : computation_(computation), backend_(backend) {}
-
-  /// The buffer of `op` (aliases resolved); allocated on first use. After its last use it must not be asked
-  /// for: it would be another one.
-  DeviceAddress address(NodeId op) {
-    const NodeId owner = buffer_of(computation_, op);
-    const Node& node = computation_.node(owner);
-    SW_CHECK(!ended_.contains(owner), "{} is used after the last step that touches its buffer", node.name);
-    const auto known = buffers_.find(owner);
-    if (known != buffers_.end()) return known->second.address();
-    const auto bytes = static_cast<std::size_t>(std::max<std::int64_t>(1, node.shape.byte_size()));
-    return buffers_.try_emplace(owner, backend_, bytes, node.name, is_source(node)).first->second.address();
-  }
-
-  void upload(NodeId op, const Literal& value) { backend_.write(address(op), value.bytes); }
-
-  /// The values of `op` under its own shape (an alias may have another shape than its owner).
-  Literal download(NodeId op) {
-    Literal literal = Literal::zeros(computation_.node(op).shape);
-    backend_.read(address(op), literal.bytes);
-    return literal;
-  }
-
-  /// Nothing touches the buffer of `owner` any more.
-  void end(NodeId owner) {
-    ended_.insert(owner);
-    if (!backend_.keeps_sources() || !is_source(computation_.node(owner))) buffers_.erase(owner);
-  }
-
-  /// Whether the host fills the buffer, once, before the first step that reads it: of a parameter, a
-  /// constant, an element of a tuple.
-  static bool is_source(const Node& owner) {
-    const PlanRole role = plan_role(owner);
-    return role == PlanRole::kSource || role == PlanRole::kAlias;
-  }
-
- private:
-  const Computation& computation_;
-  Backend& backend_;
-  std::unordered_map<NodeId, DeviceBuffer> buffers_;
-  std::unordered_set<NodeId> ended_;
-};
 
 /// The ops whose values are the graph's results: the root, or the elements of a root tuple.
 std::vector<NodeId> results(const Computation& computation) {
@@ -130,7 +78,7 @@ class Runner {
         executable_(executable),
         program_(program),
         backend_(program.backend),
-        buffers_(computation_, backend_),
+        values_(computation_, backend_),
         whole_(whole),
         times_(times) {}
   Runner(const Runner&) = delete;
@@ -141,7 +89,7 @@ class Runner {
     const FusionPlan& plan = executable_.plan;
     SW_CHECK(inputs.size() == computation_.parameters.size(), "{} inputs for {} parameters", inputs.size(),
              computation_.parameters.size());
-    inputs_ = inputs;
+    values_.start(inputs);
     plan_lifetimes();
     RunResult result;
     result.kernels.resize(plan.kernels.size());
@@ -170,7 +118,7 @@ class Runner {
       };
       perform(step, i, result);
       if (!result.findings.empty()) return;
-      for (NodeId owner : dies_after_[static_cast<std::size_t>(i)]) buffers_.end(owner);
+      for (NodeId owner : dies_after_[static_cast<std::size_t>(i)]) values_.end(owner);
     }
     if (whole_) {
       backend_.settle(result.host_calls.empty());
@@ -179,7 +127,7 @@ class Runner {
     }
     if (progress) progress(total, total, "done");
     for (NodeId id : backend_.computes_results() ? results(computation_) : std::vector<NodeId>{}) {
-      Literal output = value(id);
+      Literal output = values_.value(id);
       if (id == computation_.root && output.shape.is_tuple)
         result.outputs = std::move(output.elements);
       else
@@ -214,63 +162,10 @@ class Runner {
       if (buffer.last < plan.steps.size()) dies_after_[buffer.last].push_back(buffer.owner);
   }
 
-  /// Fills the buffer of a parameter, a constant or an element of a tuple before it is read for the first
-  /// time.
-  void upload_source(NodeId owner) {
-    const Node& node = computation_.node(owner);
-    if (!Buffers::is_source(node) || node.shape.is_tuple || !uploaded_.insert(owner).second) return;
-    buffers_.upload(owner, plan_role(node) == PlanRole::kSource ? source_value(node) : element_value(node));
-  }
-
-  /// The tuple that the host holds as it is: a parameter's, a constant's, that of a library call, loop or
-  /// branch, or an element of one. Null of one that is put together from other values.
-  const Literal* held_tuple(const Node& node) const {
-    if (const auto made = tuples_.find(node.id); made != tuples_.end()) return &made->second;
-    if (plan_role(node) == PlanRole::kSource) return &source_value(node);
-    if (node.op != Op::kGetTupleElement) return nullptr;
-    const Literal* from = held_tuple(computation_.node(node.operands[0]));
-    return from == nullptr ? nullptr : &from->elements.at(static_cast<std::size_t>(node.attrs.tuple_index));
-  }
-
-  /// Of an alias that is not another name of its operand's buffer: an element of a tuple, or a tuple passed
-  /// on.
-  Literal element_value(const Node& node) {
-    SW_CHECK(!node.operands.empty(), "{} ({}) has no value", node.name, def(node.op).name);
-    if (node.op != Op::kGetTupleElement) return value(node.operands[0]);
-    const Node& from = computation_.node(node.operands[0]);
-    const auto index = static_cast<std::size_t>(node.attrs.tuple_index);
-    if (const Literal* held = held_tuple(from)) return held->elements.at(index);
-    if (from.op == Op::kTuple) return value(from.operands.at(index));
-    return std::move(value(from.id).elements.at(index));
-  }
-
-  /// Tuples live on the host: what made them is a library step of its own, or a tuple of other values.
-  Literal tuple_value(const Node& node) {
-    if (const Literal* held = held_tuple(node)) return *held;
-    if (node.op != Op::kTuple) return element_value(node);
-    Literal tuple;
-    tuple.shape = node.shape;
-    for (NodeId operand : node.operands) tuple.elements.push_back(value(operand));
-    return tuple;
-  }
-
-  const Literal& source_value(const Node& node) const {
-    if (node.op == Op::kParameter) return inputs_[static_cast<std::size_t>(node.attrs.parameter_number)];
-    SW_CHECK(node.attrs.literal != nullptr, "{} is not a parameter or constant", node.name);
-    return *node.attrs.literal;
-  }
-
-  Literal value(NodeId id) {
-    if (computation_.node(id).shape.is_tuple) return tuple_value(computation_.node(id));
-    const NodeId owner = buffer_of(computation_, id);
-    upload_source(owner);
-    return buffers_.download(id);
-  }
-
   /// What fails is told with the kernel or library op and the plan it was to be a step of.
   void perform(const PlanStep& step, int index, RunResult& result) {
     try {
-      for (const NodeId owner : traffic_[static_cast<std::size_t>(index)].reads) upload_source(owner);
+      for (const NodeId owner : traffic_[static_cast<std::size_t>(index)].reads) values_.upload_source(owner);
       execute(step, index, result);
     } catch (const Error& error) {
       if (!error.file().empty() || step.kind == StepKind::kControl) throw;  // which says enough
@@ -314,7 +209,7 @@ class Runner {
       case StepKind::kMemset:
         for (NodeId id : step.nodes) {
           const Shape& shape = computation_.node(buffer_of(computation_, id)).shape;
-          backend_.clear(buffers_.address(id), static_cast<std::size_t>(shape.byte_size()));
+          backend_.clear(values_.address(id), static_cast<std::size_t>(shape.byte_size()));
         }
         return;
     }
@@ -323,16 +218,17 @@ class Runner {
   void copy(NodeId id) {
     const Node& node = computation_.node(id);
     const NodeId from = node.operands[0];
-    if (node.shape.is_tuple || computation_.node(from).shape.is_tuple) return keep(node, value(from));
+    if (node.shape.is_tuple || computation_.node(from).shape.is_tuple)
+      return values_.keep(node, values_.value(from));
     const auto bytes = static_cast<std::size_t>(node.shape.byte_size());
-    if (bytes > 0) backend_.copy(buffers_.address(id), buffers_.address(from), bytes);
+    if (bytes > 0) backend_.copy(values_.address(id), values_.address(from), bytes);
   }
 
   /// Its time, where the backend made the call; else the CPU reference has computed it.
   std::optional<Timed> call_library(NodeId id, RunResult& result) {
     const Node& node = computation_.node(id);
     if (!backend_.computes_results()) {
-      if (node.shape.is_tuple) keep(node, Literal::zeros(node.shape));
+      if (node.shape.is_tuple) values_.keep(node, Literal::zeros(node.shape));
       return std::nullopt;
     }
     if (auto timed = call_backend(node)) {
@@ -342,8 +238,8 @@ class Runner {
     std::vector<Literal> values;
     std::vector<const Literal*> operands;
     values.reserve(node.operands.size());
-    for (NodeId operand : node.operands) operands.push_back(&values.emplace_back(value(operand)));
-    keep(node, evaluate_node(graph_, computation_, node, operands));
+    for (NodeId operand : node.operands) operands.push_back(&values.emplace_back(values_.value(operand)));
+    values_.keep(node, evaluate_node(graph_, computation_, node, operands));
     result.host_calls.push_back(node.name);
     return std::nullopt;
   }
@@ -363,15 +259,8 @@ class Runner {
     if (node.shape.is_tuple || std::any_of(node.operands.begin(), node.operands.end(), is_tuple))
       return std::nullopt;
     std::vector<DeviceAddress> operands;
-    for (const NodeId operand : node.operands) operands.push_back(buffers_.address(operand));
-    return backend_.call(computation_, node, operands, buffers_.address(node.id));
-  }
-
-  void keep(const Node& node, Literal result) {
-    if (node.shape.is_tuple)
-      tuples_.emplace(node.id, std::move(result));
-    else
-      buffers_.upload(node.id, result);
+    for (const NodeId operand : node.operands) operands.push_back(values_.address(operand));
+    return backend_.call(computation_, node, operands, values_.address(node.id));
   }
 
   /// Runs computation `which` of a loop or branch, `times` (of a sample) as often. Its result; adds its time
@@ -408,7 +297,7 @@ class Runner {
     result.host_calls.push_back(node.name);  // the host decides how it goes on
     double us = 0;
     if (node.op == Op::kWhile) {
-      Literal state = value(node.operands[0]);
+      Literal state = values_.value(node.operands[0]);
       const std::optional<std::int64_t> trips = counted_trips(node);
       const auto goes_on = [&](std::int64_t trip) {
         if (trips) return trip <= *trips;  // nobody has to compute the condition
@@ -426,12 +315,12 @@ class Runner {
         if (!trips) us += device_.launch_gap_us;
         if (!result.findings.empty()) return us;
       }
-      if (result.findings.empty()) keep(node, std::move(state));
+      if (result.findings.empty()) values_.keep(node, std::move(state));
       return us;
     }
-    const std::size_t branch = taken_branch(node, value(node.operands[0]));
-    Literal taken = run_part(node, branch, value(node.operands[branch + 1]), result, us);
-    if (result.findings.empty()) keep(node, std::move(taken));
+    const std::size_t branch = taken_branch(node, values_.value(node.operands[0]));
+    Literal taken = run_part(node, branch, values_.value(node.operands[branch + 1]), result, us);
+    if (result.findings.empty()) values_.keep(node, std::move(taken));
     return us;
   }
 
@@ -451,15 +340,15 @@ class Runner {
                     fmt::format("{} runs until a value says so, which a sample of blocks does not compute",
                                 node.name),
                     "run all blocks: --mode exact");
-      const Literal state = value(node.operands[0]);
+      const Literal state = values_.value(node.operands[0]);
       if (!counted_trips(node)) run_part(node, 0, state, result, us, *step.trips + 1);
       if (*step.trips > 0) run_part(node, 1, state, result, us, *step.trips);
       us += control_gaps_us(device_, node, step.trips);
     } else {
       const std::size_t branch = costliest_branch(node);
-      run_part(node, branch, value(node.operands[branch + 1]), result, us);
+      run_part(node, branch, values_.value(node.operands[branch + 1]), result, us);
     }
-    keep(node, Literal::zeros(node.shape));
+    values_.keep(node, Literal::zeros(node.shape));
     return us;
   }
 
@@ -476,7 +365,7 @@ class Runner {
 
   void launch(const PlanStep& step, std::size_t index, RunResult& result) {
     const CompiledKernel& kernel = executable_.kernels[static_cast<std::size_t>(step.kernel)];
-    LaunchMemory memory = lay_out(backend_, kernel, [this](NodeId op) { return buffers_.address(op); });
+    LaunchMemory memory = lay_out(backend_, kernel, [this](NodeId op) { return values_.address(op); });
     Launched launched = backend_.launch(kernel, memory.arguments);
     timed_.emplace_back(index, launched.time);
     if (backend_.keeps_sources())
@@ -502,15 +391,12 @@ class Runner {
   const Executable& executable_;
   Program& program_;
   Backend& backend_;
-  Buffers buffers_;
+  RunValues values_;
   bool whole_;
   std::int64_t times_;
   std::vector<std::pair<std::size_t, Timed>> timed_;  ///< launches and calls, by step
   std::vector<DeviceBuffer> kept_;                    ///< tables and barriers, until the run ends
   std::function<void(std::int64_t)> trip_progress_;
-  std::span<const Literal> inputs_;
-  std::unordered_set<NodeId> uploaded_;
-  std::unordered_map<NodeId, Literal> tuples_;   ///< by the op that made them, until the run ends
   std::vector<Traffic> traffic_;                 ///< by step
   std::vector<std::vector<NodeId>> dies_after_;  ///< owners of buffers, by step
 };
@@ -531,35 +417,6 @@ std::string_view name(Method method) {
       return "imported";
   }
   fail_check(__FILE__, __LINE__, "known Method", "");
-}
-
-void require_runnable(const Graph& graph) {
-  // Called computations too: a loop's body is run by the evaluator.
-  for (const Computation& computation : graph.computations)
-    for (const Node& node : computation.nodes) {
-      std::string what = fmt::format("{} ({})", node.name, def(node.op).name);
-      if (node.op == Op::kCustomCall && !custom_call_target(node).empty())
-        what = fmt::format("{} (custom-call of {})", node.name, custom_call_target(node));
-      const bool complex = !node.shape.is_tuple && is_complex(node.shape.dtype);
-      // It stands beside the op that is to be named (split_complex).
-      if (complex && node.op == Op::kBitcastConvert) continue;
-      const char* hint =
-          complex ? "it can be planned and explained; to run the model write it by arithmetic of real and "
-                    "imaginary parts"
-                  : "it can be planned and explained; remove it or replace it to run the model";
-      if (def(node.op).execution == Execution::kOpaque && !is_lapack_call(node))
-        throw Error(graph.source, node.line, 0, what + " cannot be executed", hint);
-      if (node.op == Op::kConstant && node.attrs.literal == nullptr)
-        throw Error(graph.source, node.line, 0,
-                    fmt::format("{} cannot be executed: its values were left out of the file", what),
-                    kLeftOutHint);
-      if (!node.shape.is_tuple && node.shape.dtype != DType::kToken && !is_executable(node.shape.dtype) &&
-          !is_moved(node))
-        throw Error(graph.source, node.line, 0,
-                    fmt::format("{} cannot be executed: values of type {} are not computed", what,
-                                name(node.shape.dtype)),
-                    hint);
-    }
 }
 
 RunResult run_on(Backend& backend, const Graph& model, const Device& device, const Executable& executable,

@@ -12,24 +12,13 @@
 namespace stitchwork {
 namespace {
 
+/// Whether an element is one of the first operand, wherever it lies: of ops that move elements, those that do
+/// not choose between operands, by the index (`chooses_operand`) or by a condition. `real` computes nothing
+/// either: complex numbers are pairs of arrays here (core/passes/passes.h split_complex), and of a real
+/// number it is the number.
 bool passes_through(Op op) {
-  switch (op) {
-    case Op::kBroadcast:
-    case Op::kReshape:
-    case Op::kBitcast:
-    case Op::kTranspose:
-    case Op::kSlice:
-    case Op::kReverse:
-    case Op::kGather:
-    case Op::kDynamicSlice:
-    case Op::kCopy:
-    case Op::kReal:
-    case Op::kOptimizationBarrier:
-    case Op::kAddDependency:
-      return true;
-    default:
-      return false;
-  }
+  if (op == Op::kReal) return true;
+  return def(op).moves_elements && !chooses_operand(op) && op != Op::kSelect;
 }
 
 }  // namespace

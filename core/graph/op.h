@@ -230,6 +230,10 @@ struct OpDef {
   std::int16_t instructions;
   bool commutative;
   Domain domain = Domain::kAny;
+  /// Each element of the result is an element of an operand (operands of indices, conditions and tokens
+  /// aside), which one never depends on the values of those elements: what is done to every element may be
+  /// done before or after.
+  bool moves_elements = false;
 };
 
 const OpDef& def(Op op);

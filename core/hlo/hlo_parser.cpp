@@ -9,6 +9,7 @@
 #include "core/base/suggest.h"
 #include "core/hlo/hlo_attributes.h"
 #include "core/hlo/hlo_lexer.h"
+#include "core/hlo/hlo_link.h"
 #include "core/hlo/hlo_literal.h"
 #include "core/hlo/hlo_text.h"
 
@@ -18,17 +19,6 @@ namespace {
 /// Sections that newer XLA prints between the module line and the first computation; kept verbatim among the
 /// module's attributes.
 constexpr std::string_view kSections[] = {"FileNames", "FunctionNames", "FileLocations", "StackFrames"};
-
-/// Where an instruction stands in the text, and what it calls.
-struct NodeText {
-  std::size_t position = 0;
-  std::vector<CalleeName> callees;
-};
-
-struct ComputationText {
-  std::size_t position = 0;
-  std::vector<NodeText> nodes;  ///< parallel to Computation::nodes
-};
 
 /// The computation of an async-start whose text names the op it starts instead (`custom-call-start(...)`).
 struct WrappedOp {
@@ -54,8 +44,8 @@ class Parser {
           "put ENTRY before the main computation; if the file is truncated, export it again");
     }
     add_wrapped();
-    link();
-    check_shapes();
+    graph_.entry = entry_;
+    link_computations(lexer_, computation_ids_, std::move(texts_), graph_);
     return std::move(graph_);
   }
 
@@ -416,89 +406,11 @@ class Parser {
     place = node.id;
   }
 
-  /// Resolves computation names and sorts the computations, callees first, else in the order of the text.
-  void link() {
-    const std::size_t count = graph_.computations.size();
-    for (std::size_t c = 0; c < count; ++c) {
-      for (std::size_t n = 0; n < texts_[c].nodes.size(); ++n) {
-        for (const CalleeName& callee : texts_[c].nodes[n].callees) {
-          graph_.computations[c].nodes[n].attrs.computations.push_back(resolve(callee));
-        }
-      }
-    }
-    std::vector<ComputationId> order;
-    std::vector<int> state(count);
-    for (std::size_t c = 0; c < count; ++c) visit(static_cast<ComputationId>(c), state, order);
-
-    std::vector<ComputationId> place(count);
-    for (std::size_t i = 0; i < count; ++i)
-      place[static_cast<std::size_t>(order[i])] = static_cast<ComputationId>(i);
-    std::vector<Computation> sorted;
-    std::vector<ComputationText> sorted_texts;
-    for (const ComputationId id : order) {
-      sorted.push_back(std::move(graph_.computations[static_cast<std::size_t>(id)]));
-      sorted_texts.push_back(std::move(texts_[static_cast<std::size_t>(id)]));
-      for (Node& node : sorted.back().nodes) {
-        for (ComputationId& callee : node.attrs.computations)
-          callee = place[static_cast<std::size_t>(callee)];
-      }
-    }
-    graph_.computations = std::move(sorted);
-    texts_ = std::move(sorted_texts);
-    graph_.entry = place[static_cast<std::size_t>(entry_)];
-  }
-
-  ComputationId resolve(const CalleeName& callee) {
-    if (const auto found = computation_ids_.find(callee.name); found != computation_ids_.end())
-      return found->second;
-    std::vector<std::string_view> names;
-    for (const auto& [known, id] : computation_ids_) names.push_back(known);
-    std::ranges::sort(names);
-    const std::string_view near = closest(callee.name, names);
-    lexer_.fail(callee.position, fmt::format("unknown computation '{}'", callee.name),
-                near.empty() ? std::string() : fmt::format("did you mean {}?", near));
-  }
-
-  void visit(ComputationId id, std::vector<int>& state, std::vector<ComputationId>& order, int depth = 0) {
-    constexpr int kOpen = 1, kDone = 2, kMaxDepth = 1000;
-    int& mine = state[static_cast<std::size_t>(id)];
-    if (mine == kDone) return;
-    if (depth == kMaxDepth) {
-      lexer_.fail(texts_[static_cast<std::size_t>(id)].position,
-                  fmt::format("calls nest deeper than {}", kMaxDepth));
-    }
-    if (mine == kOpen) {
-      lexer_.fail(texts_[static_cast<std::size_t>(id)].position,
-                  fmt::format("computation '{}' calls itself", graph_.computation(id).name),
-                  "HLO has no recursion");
-    }
-    mine = kOpen;
-    for (const Node& node : graph_.computation(id).nodes) {
-      for (const ComputationId callee : node.attrs.computations) visit(callee, state, order, depth + 1);
-    }
-    state[static_cast<std::size_t>(id)] = kDone;
-    order.push_back(id);
-  }
-
-  void check_shapes() {
-    for (std::size_t c = 0; c < graph_.computations.size(); ++c) {
-      for (const Node& node : graph_.computations[c].nodes) {
-        try {
-          check_node(graph_, graph_.computations[c], node);
-        } catch (const Error& error) {
-          // The check knows what is wrong, the reader where.
-          lexer_.fail(texts_[c].nodes[static_cast<std::size_t>(node.id)].position, error.message(),
-                      error.hint());
-        }
-      }
-    }
-  }
-
   HloLexer lexer_;
   Graph graph_;
   ComputationId entry_ = -1;
   std::vector<ComputationText> texts_;  ///< parallel to graph_.computations
-  std::unordered_map<std::string_view, ComputationId> computation_ids_;
+  ComputationIds computation_ids_;
   std::unordered_map<std::string_view, NodeId> node_ids_;  ///< of the computation being read
   std::vector<WrappedOp> wrapped_;
   std::deque<std::string> wrapped_names_;  ///< what computation_ids_ refers to

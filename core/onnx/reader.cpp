@@ -1,7 +1,5 @@
 // From a ModelProto to a graph: inputs, initializers, nodes in order, functions, nested graphs, outputs.
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 #include <filesystem>
 #include <limits>
 #include <unordered_map>
@@ -12,7 +10,9 @@
 #include "core/base/interrupt.h"
 #include "core/base/suggest.h"
 #include "core/hlo/hlo_text.h"
-#include "core/hlo/npy.h"
+#include "core/onnx/functions.h"
+#include "core/onnx/inputs.h"
+#include "core/onnx/names.h"
 #include "core/onnx/onnx.h"
 #include "core/onnx/operators.h"
 #include "core/onnx/questions.h"
@@ -28,40 +28,6 @@ constexpr int kMaxDepth = 64;  ///< of functions calling functions and graphs in
 /// Nodes a model may have once its functions and loops are expanded.
 constexpr std::int64_t kMaxVisits = std::int64_t{1} << 20;
 
-/// An HLO name: letters, digits, '_', '.', '-', not beginning with a separator.
-std::string hlo_name(std::string_view name) {
-  std::string result;
-  for (const char c : name) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                       c == '_' || c == '.' || c == '-';
-    if (plain || !result.empty()) result += plain ? c : '_';
-  }
-  const std::size_t first = result.find_first_not_of("_.-");
-  result = first == std::string::npos ? "" : result.substr(first);
-  if (!result.empty() && result[0] >= '0' && result[0] <= '9') result.insert(0, "v");
-  return result;
-}
-
-/// A scope path as metadata keeps it: "/encoder/layer.0/MatMul" without the leading slash.
-std::string scope_name(std::string_view name) {
-  std::string result;
-  for (const char c : name)
-    if (c != '/' || !result.empty()) result += c < ' ' || c > '~' || c == '"' || c == '\\' ? '_' : c;
-  return result;
-}
-
-std::string first_output(const pb::NodeProto& node) {
-  for (const std::string& output : node.output())
-    if (!output.empty()) return output;
-  return {};
-}
-
-std::string title(const pb::NodeProto& node) {
-  const std::string& domain = node.domain();
-  return fmt::format("node '{}' ({}{}{})", node.name().empty() ? first_output(node) : node.name(), domain,
-                     domain.empty() ? "" : ".", node.op_type());
-}
-
 using Versions = std::map<std::string, std::int64_t>;
 
 Versions versions_of(const google::protobuf::RepeatedPtrField<pb::OperatorSetIdProto>& imports) {
@@ -69,43 +35,6 @@ Versions versions_of(const google::protobuf::RepeatedPtrField<pb::OperatorSetIdP
   for (const auto& import : imports)
     versions[import.domain() == "ai.onnx" ? "" : import.domain()] = import.version();
   return versions;
-}
-
-/// FunctionProto::attribute_proto (field 11) is younger than the header: attributes with default values.
-std::vector<pb::AttributeProto> defaults_of(const pb::FunctionProto& function) {
-  std::vector<pb::AttributeProto> result;
-  const auto& fields = function.unknown_fields();
-  for (int i = 0; i < fields.field_count(); ++i) {
-    const auto& field = fields.field(i);
-    if (field.number() != 11 || field.type() != google::protobuf::UnknownField::TYPE_LENGTH_DELIMITED)
-      continue;
-    pb::AttributeProto attribute;
-    if (!attribute.ParseFromString(field.length_delimited()))
-      throw Error(fmt::format("function '{}': a default attribute is damaged", function.name()));
-    result.push_back(std::move(attribute));
-  }
-  return result;
-}
-
-using AttributeMap = std::map<std::string, pb::AttributeProto>;
-
-/// Replaces references to a function's attributes by what the call gives; absent ones vanish.
-void bind_attributes(pb::NodeProto& node, const AttributeMap& given) {
-  google::protobuf::RepeatedPtrField<pb::AttributeProto> kept;
-  for (pb::AttributeProto& attribute : *node.mutable_attribute()) {
-    if (!attribute.ref_attr_name().empty()) {
-      const auto found = given.find(attribute.ref_attr_name());
-      if (found == given.end()) continue;
-      pb::AttributeProto bound = found->second;
-      bound.set_name(attribute.name());
-      *kept.Add() = std::move(bound);
-      continue;
-    }
-    if (attribute.has_g())
-      for (pb::NodeProto& inner : *attribute.mutable_g()->mutable_node()) bind_attributes(inner, given);
-    *kept.Add() = std::move(attribute);
-  }
-  node.mutable_attribute()->Swap(&kept);
 }
 
 class ModelReader : public SubgraphReader {
@@ -204,19 +133,6 @@ class ModelReader : public SubgraphReader {
 
   // --- Inputs and their dimensions.
 
-  const pb::TypeProto_Tensor& tensor_type(const pb::ValueInfoProto& input) const {
-    const auto& type = input.type();
-    if (type.has_sequence_type() || type.has_optional_type() || type.has_map_type() ||
-        type.has_sparse_tensor_type())
-      throw Error(fmt::format("input '{}' is a {}, which is not supported", input.name(),
-                              type.has_sequence_type()   ? "sequence"
-                              : type.has_optional_type() ? "optional value"
-                              : type.has_map_type()      ? "map"
-                                                         : "sparse tensor"));
-    if (!type.has_tensor_type()) throw Error(fmt::format("input '{}' has no type", input.name()));
-    return type.tensor_type();
-  }
-
   /// Sizes of symbolic dimensions from --value arrays, then --dim.
   void bind_dims(const std::vector<const pb::ValueInfoProto*>& inputs) {
     std::vector<std::string_view> known;
@@ -239,26 +155,6 @@ class ModelReader : public SubgraphReader {
     }
   }
 
-  Shape shape_of(const pb::ValueInfoProto& input) {
-    const auto& type = tensor_type(input);
-    Shape shape = Shape::array(dtype_of(type.elem_type()), {});
-    if (!type.has_shape())
-      throw Error(fmt::format("input '{}' has no shape, not even a rank", input.name()),
-                  "export the model with shapes of its inputs");
-    for (int i = 0; i < type.shape().dim_size(); ++i) {
-      const auto& dim = type.shape().dim(i);
-      if (has_size(dim)) {
-        if (dim.dim_value() < 0)
-          throw Error(
-              fmt::format("input '{}' has dimension {} of size {}", input.name(), i, dim.dim_value()));
-        shape.dims.push_back(dim.dim_value());
-        continue;
-      }
-      shape.dims.push_back(dims_.at(dimension_name(input, i)));
-    }
-    return shape;
-  }
-
   /// Throws OpenModel with every dimension of the graph's parameters that has no size.
   void require_dims(const std::vector<const pb::ValueInfoProto*>& inputs) const {
     std::vector<const pb::ValueInfoProto*> parameters;
@@ -275,61 +171,11 @@ class ModelReader : public SubgraphReader {
         open);
   }
 
-  /// The value --value gives an input; its dimensions bind symbolic ones.
-  Literal given_value(const pb::ValueInfoProto& input, const std::variant<std::string, Literal>& given) {
-    const auto& type = tensor_type(input);
-    const DType dtype = dtype_of(type.elem_type());
-    Literal literal;
-    if (const auto* text = std::get_if<std::string>(&given))
-      literal = text->ends_with(".npy") ? read_npy(*text) : numbers(input.name(), *text, dtype, type);
-    else
-      literal = std::get<Literal>(given);
-    const auto mismatch = [&](const std::string& wanted) {
-      return Error(fmt::format("--value {}: it is {}, the model's input {}", input.name(),
-                               to_text(literal.shape), wanted));
-    };
-    if (literal.shape.dtype != dtype) throw mismatch(std::string(name(dtype)));
-    if (type.has_shape() && type.shape().dim_size() != literal.shape.rank())
-      throw mismatch(fmt::format("has rank {}", type.shape().dim_size()));
-    for (int i = 0; type.has_shape() && i < type.shape().dim_size(); ++i) {
-      const auto& dim = type.shape().dim(i);
-      const std::int64_t size = literal.shape.dims[static_cast<std::size_t>(i)];
-      const std::int64_t wanted =
-          has_size(dim) ? dim.dim_value() : dims_.try_emplace(dimension_name(input, i), size).first->second;
-      if (wanted != size) throw mismatch(fmt::format("has {} in dimension {}", wanted, i));
-    }
-    return literal;
-  }
-
   Value fixed_input(const pb::ValueInfoProto& input, const std::variant<std::string, Literal>& given) {
-    Literal literal = given_value(input, given);
+    Literal literal = given_value(input, given, dims_);
     decided_by_ += input.name();
     remember(literal);
     return Builder::known(std::move(literal));
-  }
-
-  static Literal numbers(const std::string& name, std::string_view text, DType dtype,
-                         const pb::TypeProto_Tensor& type) {
-    std::vector<double> values;
-    const std::string whole(text);
-    while (!text.empty()) {
-      const std::string_view part = text.substr(0, text.find(','));
-      double value = 0;
-      const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), value);
-      if (error != std::errc{} || end != part.data() + part.size())
-        throw Error(fmt::format("--value {}={}: '{}' is no number", name, whole, part),
-                    "give numbers separated by commas, or a .npy file");
-      values.push_back(value);
-      text.remove_prefix(std::min(text.size(), part.size() + 1));
-    }
-    const int rank = type.has_shape() ? type.shape().dim_size() : 1;
-    if (rank > 1 || (rank == 0 && values.size() != 1))
-      throw Error(fmt::format("--value {}={}: the input has rank {}", name, whole, rank), "give a .npy file");
-    Literal literal = Literal::zeros(
-        Shape::array(dtype, rank == 0 ? Dims{} : Dims{static_cast<std::int64_t>(values.size())}));
-    for (std::size_t i = 0; i < values.size(); ++i)
-      literal.set_double(static_cast<std::int64_t>(i), values[i]);
-    return literal;
   }
 
   void read_inputs(const pb::GraphProto& graph) {
@@ -346,7 +192,7 @@ class ModelReader : public SubgraphReader {
     require_dims(inputs);
     for (const pb::ValueInfoProto* input : inputs) {
       if (options_.values.contains(input->name())) continue;
-      Value value = builder_.parameter(hlo_name(input->name()), shape_of(*input));
+      Value value = builder_.parameter(hlo_name(input->name()), shape_of(*input, dims_));
       value.depends_on = input->name();
       bind(input->name(), std::move(value));
     }
@@ -471,7 +317,7 @@ class ModelReader : public SubgraphReader {
   Builder builder_;
   Versions versions_;
   std::map<std::pair<std::string, std::string>, const pb::FunctionProto*> functions_;
-  std::map<std::string, std::int64_t> dims_;
+  Sizes dims_;
   std::vector<std::unordered_map<std::string, Value>> names_;  ///< innermost graph last
   std::size_t first_visible_ = 0;                              ///< a function's body sees no names outside it
   std::string decided_by_;

@@ -187,36 +187,20 @@ NodeId factor(Emitter& emit, NodeId value) {
 
 bool is_product(Op op) { return op == Op::kDot || op == Op::kConvolution; }
 
+/// Ops that have values as bytes beside those that move elements: what the module is given, what goes into
+/// and out of other computations, and the same bits under another type.
+bool hands_on(Op op) {
+  return op == Op::kParameter || op == Op::kConstant || op == Op::kGetTupleElement || op == Op::kWhile ||
+         op == Op::kConditional || op == Op::kBitcastConvert;
+}
+
 }  // namespace
 
 bool is_moved(const Node& node) {
-  switch (node.op) {
-    case Op::kParameter:
-    case Op::kConstant:
-    case Op::kBroadcast:
-    case Op::kReshape:
-    case Op::kBitcast:
-    case Op::kBitcastConvert:
-    case Op::kTranspose:
-    case Op::kSlice:
-    case Op::kReverse:
-    case Op::kConcatenate:
-    case Op::kPad:
-    case Op::kGather:
-    case Op::kDynamicSlice:
-    case Op::kDynamicUpdateSlice:
-    case Op::kSelect:
-    case Op::kCopy:
-    case Op::kGetTupleElement:
-    case Op::kOptimizationBarrier:
-    case Op::kWhile:
-    case Op::kConditional:
-      return is_small_float(node.shape.dtype) || is_small_integer(node.shape.dtype);
-    case Op::kConvert:  // from the byte that it is stored as
-      return is_small_integer(node.shape.dtype);
-    default:
-      return false;
-  }
+  if (node.op == Op::kConvert)
+    return is_small_integer(node.shape.dtype);  // from the byte that it is stored as
+  return (def(node.op).moves_elements || hands_on(node.op)) &&
+         (is_small_float(node.shape.dtype) || is_small_integer(node.shape.dtype));
 }
 
 bool moves(const Node& node, const Node& operand) {

@@ -68,33 +68,8 @@ bool is_by_parts(const Computation& body) {
   });
 }
 
-/// Ops that give for each part what they do for the whole. Operands that are not complex (indices,
-/// conditions) are the same for both.
-bool moves_parts(Op op) {
-  switch (op) {
-    case Op::kCopy:
-    case Op::kOptimizationBarrier:
-    case Op::kAddDependency:
-    case Op::kDomain:
-    case Op::kBroadcast:
-    case Op::kReshape:
-    case Op::kBitcast:
-    case Op::kTranspose:
-    case Op::kSlice:
-    case Op::kReverse:
-    case Op::kConcatenate:
-    case Op::kPad:
-    case Op::kGather:
-    case Op::kDynamicSlice:
-    case Op::kDynamicUpdateSlice:
-    case Op::kSelect:
-      return true;
-    default:
-      return false;
-  }
-}
-
-/// Ops that sum by a reducer: as `moves_parts` where the reducer is by parts.
+/// Ops that sum by a reducer that is by parts: each part is what the op gives for that part, as with ops that
+/// move elements. Operands that are not complex (indices, conditions) are the same for both.
 bool sums_parts(const Graph& graph, const Node& node) {
   if (node.shape.is_tuple) return false;
   return (node.op == Op::kReduce || node.op == Op::kReduceWindow || node.op == Op::kScatter) &&
@@ -234,7 +209,8 @@ class Splitter {
       default:
         break;
     }
-    if (moves_parts(node.op) || sums_parts(module_.from(), node)) return {kNoNode, by_parts(node, emit)};
+    if (def(node.op).moves_elements || sums_parts(module_.from(), node))
+      return {kNoNode, by_parts(node, emit)};
     if (node.op == Op::kDot || node.op == Op::kConvolution) return {kNoNode, product(node, emit)};
     if (const std::optional<Place> written = elementwise(node, emit)) return *written;
     return left(node, emit);

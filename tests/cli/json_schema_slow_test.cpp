@@ -1,4 +1,4 @@
-// As json_schema_test.cpp, for the document that takes minutes.
+// As json_runs_test.cpp, for the document that takes minutes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

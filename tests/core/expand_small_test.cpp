@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <random>
@@ -137,6 +138,19 @@ TEST(ExpandSmall, ArithmeticIsWiderAndRoundsOnce) {
     EXPECT_EQ(out[1].get_int(i), twice[i]);
     EXPECT_EQ(out[2].get_int(i), less[i]);
   }
+}
+
+TEST(ExpandSmall, WhatWaitsForATokenIsMoved) {
+  const Graph graph = canonicalize(parse(R"(
+    a = f8e4m3fn[4] parameter(0)
+    t = token[] after-all()
+    b = f8e4m3fn[4] add-dependency(a, t)
+    ROOT r = f32[4] convert(b))"));
+  const auto& nodes = graph.entry_computation().nodes;
+  const auto waits = std::ranges::find(nodes, Op::kAddDependency, &Node::op);
+  ASSERT_NE(waits, nodes.end());
+  EXPECT_TRUE(is_moved(*waits));
+  EXPECT_TRUE(moves(*waits, nodes.at(static_cast<std::size_t>(waits->operands[0]))));
 }
 
 TEST(ExpandSmall, CanonicalGraphsStayAsTheyAre) {

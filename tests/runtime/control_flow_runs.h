@@ -2,6 +2,7 @@
 // GPU that is the simulator, against the evaluator.
 #pragma once
 
+#include "tests/runtime/fake_cublas.h"
 #include "tests/runtime/on_fake_gpu.h"
 #include "tests/support/random_control_flow.h"
 

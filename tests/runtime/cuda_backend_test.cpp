@@ -8,6 +8,7 @@
 #include "runtime/cuda/backend.h"
 #include "runtime/run.h"
 #include "tests/codegen/workloads.h"
+#include "tests/runtime/fake_cublas.h"
 #include "tests/runtime/on_fake_gpu.h"
 #include "tests/support/clustered.h"
 #include "tests/support/fuzz.h"

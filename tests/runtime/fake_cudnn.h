@@ -4,7 +4,7 @@
 
 #include "core/graph/literal.h"
 #include "core/index/window.h"
-#include "tests/runtime/fake_cuda.h"
+#include "tests/runtime/fake_cublas.h"
 
 namespace stitchwork::testing {
 

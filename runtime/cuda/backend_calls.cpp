@@ -1,0 +1,149 @@
+// Library calls: products of matrices and convolutions.
+#include <algorithm>
+#include <utility>
+
+#include "core/base/arithmetic.h"
+#include "core/base/error.h"
+#include "runtime/cuda/backend.h"
+
+namespace stitchwork::cuda {
+
+Convolutions parse_convolutions(const std::string& word) {
+  if (word == "auto") return Convolutions::kAuto;
+  if (word == "cudnn") return Convolutions::kDnn;
+  if (word == "patches") return Convolutions::kPatches;
+  throw Error(fmt::format("convolutions cannot be made by '{}'", word), "known: auto, cudnn, patches");
+}
+
+std::optional<Timed> CudaBackend::call(const Computation& computation, const Node& node,
+                                       std::span<const DeviceAddress> operands, DeviceAddress result) {
+  if (node.op != Op::kDot && node.op != Op::kConvolution) return std::nullopt;
+  const Shape &lhs = computation.node(node.operands[0]).shape,
+              &rhs = computation.node(node.operands[1]).shape;
+  for (const Shape* shape : {&lhs, &rhs, &node.shape})
+    if (shape->elements_count() == 0) return std::nullopt;
+  return node.op == Op::kDot ? multiply(node, lhs, rhs, operands, result)
+                             : convolve(node, lhs, rhs, operands, result);
+}
+
+std::optional<Timed> CudaBackend::multiply(const Node& dot, const Shape& lhs, const Shape& rhs,
+                                           std::span<const DeviceAddress> operands, DeviceAddress result) {
+  if (!multiplies(lhs, rhs, dot.shape)) return std::nullopt;
+  const auto gemm = gemm_of(dot, lhs, rhs);
+  if (!gemm) return std::nullopt;
+  Step step;
+  step.kind = Step::Kind::kProduct;
+  step.pointers = {operands[0], operands[1], result};
+  step.gemm = *gemm;
+  step.operands = lhs.dtype;
+  step.result = dot.shape.dtype;
+  step.what = dot.name;
+  Timed timed = record(std::move(step));
+  timed.by = "cuBLAS";
+  return timed;
+}
+
+bool CudaBackend::multiplies(const Shape& lhs, const Shape& rhs, const Shape& result) const {
+  return blas_ != nullptr && lhs.dtype == rhs.dtype && Blas::knows(lhs.dtype, result.dtype);
+}
+
+std::optional<Timed> CudaBackend::convolve(const Node& node, const Shape& input, const Shape& weights,
+                                           std::span<const DeviceAddress> operands, DeviceAddress result) {
+  std::string why;
+  if (options_.convolutions != Convolutions::kPatches) {
+    DnnTerms terms;
+    Dnn::Prepared prepared = prepare(node, input, weights, terms);
+    if (prepared.verdict)
+      return convolve_by_dnn(node, terms.convolution, std::move(prepared.plan), weights, operands, result);
+    why = std::move(prepared.verdict.why);
+    if (options_.convolutions == Convolutions::kDnn)
+      throw Error(fmt::format("{}: cuDNN does not make it: {}", node.name, why),
+                  "use --convolutions auto or patches");
+  }
+  std::optional<Timed> timed = convolve_by_patches(node, input, weights, operands, result);
+  if (timed) timed->by = "cuBLAS over patches" + (why.empty() ? "" : ": " + why);
+  return timed;
+}
+
+Dnn::Prepared CudaBackend::prepare(const Node& node, const Shape& input, const Shape& weights,
+                                   DnnTerms& terms) {
+  if (!std::exchange(dnn_asked_, true) && libraries_.dnn) dnn_ = libraries_.dnn();
+  if (dnn_ == nullptr) return {Verdict::no("cudnn.absent", "there is no cuDNN"), nullptr};
+  Dnn::Prepared prepared;
+  for (const bool features_last : {true, false}) {  // what lies so is fastest as it lies
+    terms = dnn_terms(node, input, weights, features_last);
+    prepared.verdict = terms.verdict;
+    if (terms.verdict) prepared = dnn_->prepare(terms.convolution, options_.tf32);
+    if (prepared.verdict) break;
+  }
+  return prepared;
+}
+
+Timed CudaBackend::convolve_by_dnn(const Node& node, const DnnConvolution& terms,
+                                   std::unique_ptr<DnnPlan> plan, const Shape& weights,
+                                   std::span<const DeviceAddress> operands, DeviceAddress result) {
+  Step step;
+  step.kind = Step::Kind::kConvolution;
+  step.what = node.name;
+  step.dnn = dnn_plans_.emplace_back(std::move(plan)).get();
+  const auto dense = gather(terms.weights, weights, operands[1], step);
+  std::optional<DeviceAddress> workspace;
+  if (const std::size_t bytes = step.dnn->workspace_bytes(); bytes > 0)
+    workspace = allocate(bytes, node.name, false);
+  step.pointers = {operands[0], dense.value_or(operands[1]), result, workspace.value_or(0)};
+  const std::string by = fmt::format("cuDNN, {}", step.dnn->algorithm());
+  Timed timed = record(std::move(step));
+  timed.by = by;
+  for (const auto& taken : {dense, workspace})
+    if (taken) release(*taken);
+  return timed;
+}
+
+std::optional<Timed> CudaBackend::convolve_by_patches(const Node& node, const Shape& input,
+                                                      const Shape& weights,
+                                                      std::span<const DeviceAddress> operands,
+                                                      DeviceAddress result) {
+  if (!multiplies(input, weights, node.shape)) return std::nullopt;
+  const auto product = product_of(node, input, weights);
+  if (!product) return std::nullopt;
+  Step step;
+  step.kind = Step::Kind::kProduct;
+  step.gemm = product->gemm;
+  step.operands = input.dtype;
+  step.result = node.shape.dtype;
+  step.what = node.name;
+  const auto patches = gather(product->patches, input, operands[0], step);
+  const auto dense = gather(product->weights, weights, operands[1], step);
+  DeviceAddress a = patches.value_or(operands[0]), b = dense.value_or(operands[1]);
+  if (!product->patches_first) std::swap(a, b);
+  step.pointers = {a, b, result};
+  const Timed timed = record(std::move(step));
+  for (const auto& gathered : {patches, dense})
+    if (gathered) release(*gathered);
+  return timed;
+}
+
+std::optional<DeviceAddress> CudaBackend::gather(const Gather& gather, const Shape& source,
+                                                 DeviceAddress from, Step& step) {
+  if (gather.copies_nothing()) return std::nullopt;
+  const std::string cuda = gather_cuda(gather, source.elements_count(), byte_size(source.dtype));
+  const auto [known, fresh] = gathers_.try_emplace(cuda);
+  if (fresh) {
+    KernelLaunch launch;
+    launch.block = kGatherBlock;
+    launch.grid = std::min(ceil_div(gather.elements(), std::int64_t{kGatherBlock}),
+                           std::int64_t{device_.max_blocks_per_sm} * device_.sms);
+    known->second = compile_kernel(cuda, "gather", launch, device_, options_.compile);
+  }
+  Step copy;
+  copy.kernel = &known->second;
+  copy.function = load(known->second).function;
+  const DeviceAddress to =
+      allocate(static_cast<std::size_t>(gather.elements() * byte_size(source.dtype)), step.what, false);
+  copy.pointers = {from, to};
+  copy.what = step.what;
+  step.before.push_back(std::move(copy));
+  return to;
+}
+
+}  // namespace stitchwork::cuda
