@@ -15,8 +15,9 @@ bool is_convolution(std::string_view kernel);
 /// Whether it is the second kernel of a product whose sum over k is split.
 bool ends_product(std::string_view kernel);
 
-/// How Inductor calls what it makes for Triton. "triton_red_fused_add_pow_3": kind "red", words "add_pow", number 3. The words are those of
-/// `config.triton.descriptive_names`, none where that is off or a graph tells no ATen op.
+/// How Inductor calls what it makes for Triton. "triton_red_fused_add_pow_3": kind "red", words "add_pow",
+/// number 3. The words are those of `config.triton.descriptive_names`, none where that is off or a graph
+/// tells no ATen op.
 struct InductorName {
   std::string kind;   ///< "poi" point by point, "per" persistent, "red" looped reduction, "tem" template, ..
   std::string words;  ///< of the ops that it fuses
