@@ -60,20 +60,20 @@ void binary(const Node& node, Values operands, Literal& result) {
 }
 
 template <typename T>
-concept Real = std::is_floating_point_v<T>;
+concept FloatingPoint = std::is_floating_point_v<T>;
 template <typename T>
 concept Integer = std::is_integral_v<T> && !std::is_same_v<T, bool>;
 template <typename T>
-concept Number = Real<T> || Integer<T>;
+concept Number = FloatingPoint<T> || Integer<T>;
 
 // Functions of the C library are computed in double and rounded: libraries of different machines agree on the
 // rounded result (but for rare ties), and the reference is as exact as its type allows.
-#define SW_REAL_FUNCTION(NAME, EXPRESSION)         \
-  struct NAME {                                    \
-    double operator()(Real auto value) const {     \
-      const double x = static_cast<double>(value); \
-      return EXPRESSION;                           \
-    }                                              \
+#define SW_REAL_FUNCTION(NAME, EXPRESSION)              \
+  struct NAME {                                         \
+    double operator()(FloatingPoint auto value) const { \
+      const double x = static_cast<double>(value);      \
+      return EXPRESSION;                                \
+    }                                                   \
   }
 SW_REAL_FUNCTION(Exp, std::exp(x));
 SW_REAL_FUNCTION(Expm1, std::expm1(x));
@@ -117,14 +117,14 @@ struct Zero {
 struct Abs {
   template <Number T>
   T operator()(T x) const {
-    if constexpr (Real<T>) return std::abs(x);
+    if constexpr (FloatingPoint<T>) return std::abs(x);
     return x < 0 ? static_cast<T>(WrappingT<T>{0} - static_cast<WrappingT<T>>(x)) : x;
   }
 };
 struct Negate {
   template <Number T>
   T operator()(T x) const {
-    if constexpr (Real<T>) return -x;
+    if constexpr (FloatingPoint<T>) return -x;
     return static_cast<T>(WrappingT<T>{0} - static_cast<WrappingT<T>>(x));
   }
 };
@@ -195,7 +195,7 @@ struct Power {
   }
 };
 struct Atan2 {
-  double operator()(Real auto a, Real auto b) const {
+  double operator()(FloatingPoint auto a, FloatingPoint auto b) const {
     return std::atan2(static_cast<double>(a), static_cast<double>(b));
   }
 };
@@ -210,7 +210,7 @@ struct Shift {
 void is_finite(const Node& node, Values operands, Literal& result) {
   with_storage(operands[0]->shape.dtype, [&](auto tag) {
     using S = decltype(tag);
-    if constexpr (Real<typename S::Value>) {
+    if constexpr (FloatingPoint<typename S::Value>) {
       const auto* a = operands[0]->data<typename S::Stored>();
       auto* out = result.data<std::uint8_t>();
       for (std::int64_t i = 0, n = result.shape.elements_count(); i < n; ++i)
@@ -222,7 +222,7 @@ void is_finite(const Node& node, Values operands, Literal& result) {
 }
 
 /// Bits of a float as an integer that sorts -NaN < -inf < ... < -0 < +0 < ... < inf < NaN.
-template <Real T>
+template <FloatingPoint T>
 auto total_order_key(T value) {
   using I = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
   const I bits = std::bit_cast<I>(value);
@@ -258,7 +258,7 @@ void compare(const Node& node, Values operands, Literal& result) {
     const auto* b = operands[1]->data<typename S::Stored>();
     auto* out = result.data<std::uint8_t>();
     const std::int64_t n = result.shape.elements_count(), sa = step(*operands[0]), sb = step(*operands[1]);
-    if constexpr (Real<typename S::Value>) {
+    if constexpr (FloatingPoint<typename S::Value>) {
       if (total) {
         for (std::int64_t i = 0; i < n; ++i)
           out[i] =

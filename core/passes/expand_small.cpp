@@ -24,7 +24,7 @@ DType byte_of(DType type) { return is_signed_integer(type) ? DType::kS8 : DType:
 std::uint32_t infinity_bits(SmallFloat f) {
   return encode(f, HUGE_VAL) & (f.special == Special::kScale ? 0xff : 0x7f);
 }
-std::uint32_t largest_bits(SmallFloat f) { return encode(f, largest_value(f)); }
+std::uint32_t largest_finite(SmallFloat f) { return encode(f, largest_value(f)); }
 std::uint32_t nan_bits(SmallFloat f) { return encode(f, std::nan("")); }
 
 constexpr int kF32Mantissa = 23, kF32Bias = 127;
@@ -78,11 +78,11 @@ NodeId decoded(Emitter& emit, NodeId value) {
                   .where(rest, Comparison::kLt, 1 << f.mantissa_bits, subnormal);
   switch (f.special) {
     case Special::kIeee:
-      bits = bits.where(rest, Comparison::kEq, largest_bits(f) + 1, kF32Infinity)
-                 .where(rest, Comparison::kGt, largest_bits(f) + 1, kF32Nan);
+      bits = bits.where(rest, Comparison::kEq, largest_finite(f) + 1, kF32Infinity)
+                 .where(rest, Comparison::kGt, largest_finite(f) + 1, kF32Nan);
       break;
     case Special::kAllOnes:
-      bits = bits.where(rest, Comparison::kGt, largest_bits(f), kF32Nan);
+      bits = bits.where(rest, Comparison::kGt, largest_finite(f), kF32Nan);
       break;
     default:
       bits = bits.where(own, Comparison::kEq, 1 << width, kF32Nan);
@@ -129,7 +129,7 @@ NodeId encoded(Emitter& emit, NodeId value, DType type) {
   const NodeId scaled = size.as(from).with(Op::kMultiply, std::ldexp(1.0, f.bias - 1 + f.mantissa_bits)).id();
   const Bits subnormal = Bits(emit, emit.unary(Op::kRoundNearestEven, scaled)).converted(word);
   Bits result = normal.where(size, Comparison::kLt, std::ldexp(bias + 1.0 - f.bias, mantissa), subnormal);
-  result = result.where(result, Comparison::kGt, largest_bits(f),
+  result = result.where(result, Comparison::kGt, largest_finite(f),
                         f.special == Special::kMinusZero ? nan_bits(f) : infinity_bits(f));
   result = result.where(size, Comparison::kGt, infinity, nan_bits(f));
   Bits sign = negative.with(Op::kShiftLeft, f.exponent_bits + f.mantissa_bits);
