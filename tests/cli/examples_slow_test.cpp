@@ -127,6 +127,8 @@ void make_files() {
   const std::vector<testing::MadeLaunch> launches = {{"loop_power_fusion", "loop_power_fusion", 2}};
   std::ofstream("jax.json") << testing::jax_trace(launches, 3, "fig7").dump();
   testing::write_nsys("nsys.sqlite", launches, 3, "fig7");
+  std::ofstream("torch.json")
+      << testing::torch_trace({{"triton_per_fused_0", "", 9}, {"triton_red_fused_1", "", 15}}, 3).dump();
   for (const char* db : {"astitch.db", "astitch-models.db"}) store("astitch-models", db);
   for (const char* db : {"old.db", "new.db"}) store("nightly", db);
   for (const char* db : {"monday.library", "tuesday.library"})
