@@ -23,7 +23,7 @@ namespace stitchwork::astitch {
 namespace {
 
 /// A value that a group's threads could keep.
-struct Candidate {
+struct ResidentValue {
   NodeId op = kNoNode;
   std::size_t group = 0;
   int level = 0;        ///< that makes it
@@ -42,15 +42,15 @@ class Residents {
 
   std::map<NodeId, Verdict> run(Recorder& recorder) {
     const KernelEvaluations found = evaluations(computation_, kernel_);
-    std::vector<Candidate> all;
+    std::vector<ResidentValue> all;
     for (std::size_t g = 0; g < kernel_.groups.size(); ++g) collect(g, found[g], all);
     std::sort(all.begin(), all.end(),
-              [&](const Candidate& a, const Candidate& b) { return rank(a) < rank(b); });
-    const bool several_tasks = std::any_of(all.begin(), all.end(), [&](const Candidate& c) {
+              [&](const ResidentValue& a, const ResidentValue& b) { return rank(a) < rank(b); });
+    const bool several_tasks = std::any_of(all.begin(), all.end(), [&](const ResidentValue& c) {
       return kernel_.groups[c.group].deal.most_tasks() > 1;
     });
     double us = several_tasks ? kernel_cost(graph_, device_, kernel_, found).predicted_us : 0;
-    for (const Candidate& candidate : all) {
+    for (const ResidentValue& candidate : all) {
       const Verdict verdict = keep(candidate, us);
       reasons_[candidate.op] = verdict;
       recorder.add("memory", name(candidate.op), name(kernel_.groups[candidate.group].dominant),
@@ -68,7 +68,7 @@ class Residents {
   }
 
   /// What overrides want first, then what saves most bytes.
-  std::tuple<bool, std::int64_t, NodeId> rank(const Candidate& c) const {
+  std::tuple<bool, std::int64_t, NodeId> rank(const ResidentValue& c) const {
     return {!is_wanted(c.op), -computation_.node(c.op).shape.byte_size(), c.op};
   }
 
@@ -85,7 +85,7 @@ class Residents {
            placed->second.map == e.map;
   }
 
-  void collect(std::size_t g, const GroupEvaluations& found, std::vector<Candidate>& all) const {
+  void collect(std::size_t g, const GroupEvaluations& found, std::vector<ResidentValue>& all) const {
     const Group& group = kernel_.groups[g];
     if (is<mapping::OneThread>(group.mapping)) return;
     std::map<NodeId, int> first;  // the phase that has each own element first
@@ -94,14 +94,15 @@ class Residents {
       const auto [at, fresh] = first.emplace(e.op, level(e));
       if (!fresh) at->second = std::min(at->second, level(e));
     }
-    std::map<NodeId, Candidate> kept;
+    std::map<NodeId, ResidentValue> kept;
     const auto again = [&](const Evaluation& e) {
       const auto made = first.find(e.op);
       return made != first.end() && is_own_element(found, e) && level(e) > made->second;
     };
     for (const Evaluation& e : found.values) {
       if (!again(e)) continue;
-      Candidate& candidate = kept.try_emplace(e.op, Candidate{e.op, g, first.at(e.op), false}).first->second;
+      ResidentValue& candidate =
+          kept.try_emplace(e.op, ResidentValue{e.op, g, first.at(e.op), false}).first->second;
       int by = e.by;
       while (by >= 0 && !computes(found.values[static_cast<std::size_t>(by)]))
         by = found.values[static_cast<std::size_t>(by)].by;
@@ -113,7 +114,7 @@ class Residents {
 
   int level(const Evaluation& e) const { return kernel_.levels.at(e.root); }
 
-  Verdict keep(const Candidate& candidate, double& us) {
+  Verdict keep(const ResidentValue& candidate, double& us) {
     const Group& group = kernel_.groups[candidate.group];
     const std::int64_t tasks = group.deal.most_tasks();
     const DType dtype = computation_.node(candidate.op).shape.dtype;

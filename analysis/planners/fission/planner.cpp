@@ -20,7 +20,6 @@
 namespace stitchwork {
 namespace {
 
-using fission::Candidate;
 using fission::Mask;
 using fission::Window;
 using fission::WindowProgram;
@@ -161,7 +160,7 @@ class Orchestrator {
     const Window& window = of.window;
     record_program(of);
     for (const int k : of.selection.chosen) {
-      const Candidate& chosen = of.candidates[at(k)];
+      const fission::Candidate& chosen = of.candidates[at(k)];
       const std::vector<NodeId> primitives = fission::primitives_of(window, chosen.ops);
       record_kernel(of, chosen);
       if (prices_.is_copy(primitives)) continue;  // a copy of the device's: it needs no kernel
@@ -184,7 +183,7 @@ class Orchestrator {
     });
   }
 
-  void record_kernel(const WindowProgram& of, const Candidate& chosen) {
+  void record_kernel(const WindowProgram& of, const fission::Candidate& chosen) {
     if (!recorder_.enabled()) return;
     const Window& window = of.window;
     const std::string& sink = name(window.ops[at(chosen.sink)]);
@@ -214,7 +213,7 @@ class Orchestrator {
   }
 
   /// Why a kernel does not compute what it reads of the window.
-  Verdict refusal(const Window& window, const Candidate& chosen, int input) {
+  Verdict refusal(const Window& window, const fission::Candidate& chosen, int input) {
     const Mask together = chosen.ops | fission::only(input);
     const fission::CandidateLimits& limits = effort_.candidates;
     if (std::popcount(together) > limits.ops)
