@@ -229,8 +229,8 @@ void show_profile(Cli& cli, const ProfileArguments& a) {
   cli.progress("planning");
   OpTrace trace;
   Planned planned = planned_for_profile(a.plan, a.planner->count() > 0, trace);
-  if (const std::string dump = dump_of(a.plan); !dump.empty())
-    planned.plan = shown_peer(cli, dump, planned.model, !a.untimed).plan;
+  if (const std::string dump = dump_of(a.plan); !dump.empty() && !a.untimed)
+    planned.plan = shown_peer(cli, dump, planned.model, true).plan;
   const ProfileComparison c = compare_profile(profile, planned.model, trace, planned.plan, a.iterations);
   cli.progress("");
   if (cli.json) return cli.print(profile_json(planned, profile, c, a.events));

@@ -22,6 +22,8 @@ struct InductorName {
   std::string kind;   ///< "poi" point by point, "per" persistent, "red" looped reduction, "tem" template, ..
   std::string words;  ///< of the ops that it fuses
   int number = 0;     ///< of the kernel in its module, in the order in which they were generated
+
+  bool operator==(const InductorName&) const = default;
 };
 
 /// Nothing where a kernel is not called so (torch/_inductor/codegen/triton.py: `triton_KIND_fused_WORDS_N`).

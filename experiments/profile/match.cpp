@@ -176,18 +176,19 @@ class ProfileMatcher {
   }
 
   /// Inductor numbers the kernels of a module, so that another compilation of the same graph, with more words
-  /// in its names or other blocks, has the same numbers: if each is of the same kind, they are the same.
+  /// in its names or other blocks, has the same numbers: if each is of the same kind, they are the same. A
+  /// number that two kernels have is of two modules, as of a step forward and backward.
   void by_inductor_number() {
     std::vector<std::size_t> theirs;
     std::map<int, InductorName> launched;
+    bool same = true;
     for (std::size_t i = 0; i < launches().size(); ++i)
       if (const auto called = inductor_name(function_name(launches()[i].kernel))) {
-        launched.emplace(called->number, *called);
+        same = same && launched.try_emplace(called->number, *called).first->second == *called;
         if (is_free(i)) theirs.push_back(i);
       }
     if (theirs.empty()) return;
     std::map<int, const NamedOps*> planned;
-    bool same = true;
     for (const NamedOps& kernel : names_.own_kernels())
       if (const auto called = inductor_name(kernel.name)) {
         const auto at = launched.find(called->number);
@@ -203,7 +204,8 @@ class ProfileMatcher {
         result_.matches[i].why =
             planned.empty()
                 ? "a kernel of Inductor, whose ops a dump of it tells (--plan DUMP, docs/peers.md)"
-                : "a kernel of Inductor, but the dump's differ in number or kind";
+                : "a kernel of Inductor, but the dump's differ in number or kind, or several modules have "
+                  "launches";
     }
   }
 

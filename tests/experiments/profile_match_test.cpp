@@ -304,7 +304,10 @@ TEST(ProfileMatch, KernelsOfInductorAreItsDumpsByKindAndNumber) {
   otherwise.kernel = "triton_poi_fused_add_pow_1";
   for (const std::vector<MadeLaunch>& program :
        {std::vector{sums, otherwise}, std::vector{sums},
-        std::vector{sums, rest, MadeLaunch{"triton_poi_fused_add_2", "", 1}}})
+        std::vector{sums, rest, MadeLaunch{"triton_poi_fused_add_2", "", 1}},
+        // Two modules: each numbers its own.
+        std::vector{sums, rest, MadeLaunch{"triton_poi_fused_mul_1", "", 1}},
+        std::vector{sums, rest, MadeLaunch{"triton_red_fused_mean_1", "", 1}}})
     for (const ProfileMatch& m : compare(program).matches) {
       EXPECT_EQ(m.rule, ProfileRule::kNone) << "another module: numbers say nothing";
       EXPECT_THAT(m.why, HasSubstr("the dump's differ in number or kind"));

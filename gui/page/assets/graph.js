@@ -224,7 +224,8 @@ class GraphView {
       // Outer layers come first; a name that would stand on another is left out.
       const meets = (other) => Math.abs(other.y - name.y) < size && other.x < name.x + name.w && name.x < other.x + other.w;
       if (r.w * k <= 30 || this.plan.nodes[n.parent].kind === KIND.model || this.named.some(meets)) return;
-      name.w = this.text(name.x, name.y, n.label.split("/").slice(-2).join("/"), this.theme.text, size, 600, room);
+      const cut = this.text(name.x, name.y, n.label.split("/").slice(-2).join("/"), this.theme.text, size, 600, room);
+      name.w = this.context.measureText(cut).width;
       this.named.push(name);
       return;
     }
@@ -252,7 +253,7 @@ class GraphView {
     c.textBaseline = "middle";
     const cut = this.fitting(what, size, weight, width);
     c.fillText(cut, x, y);
-    return cut.length * size * 0.6;  // about its width
+    return cut;
   }
   // Cut to the width; measured once a text.
   fitting(what, size, weight, width) {
