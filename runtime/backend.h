@@ -27,6 +27,14 @@ struct Timed {
   std::string by;  ///< of a library call: what made it, and why not another: "cuBLAS"
 };
 
+/// Where a library call reads and writes. `bias` and `addend`: what it adds to a product
+/// (analysis/facts/epilogue.h).
+struct LibraryCall {
+  std::vector<DeviceAddress> operands;
+  DeviceAddress result = 0;
+  std::optional<DeviceAddress> bias, addend;
+};
+
 /// A program's steps from the first to the last, repeated without the host in between.
 struct Repeated {
   int times = 0;
@@ -82,9 +90,8 @@ class Backend {
   /// Makes the library call of `node`, or nothing where the backend does not know it and the CPU reference
   /// has to make it.
   virtual std::optional<Timed> call(const Computation& computation, const Node& node,
-                                    std::span<const DeviceAddress> operands, DeviceAddress result) {
-    static_cast<void>(computation), static_cast<void>(node), static_cast<void>(operands);
-    static_cast<void>(result);
+                                    const LibraryCall& call) {
+    static_cast<void>(computation), static_cast<void>(node), static_cast<void>(call);
     return std::nullopt;
   }
 

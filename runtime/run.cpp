@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "analysis/facts/epilogue.h"
 #include "analysis/facts/facts.h"
 #include "analysis/judge/step_times.h"
 #include "analysis/plan/assemble.h"
@@ -188,16 +189,10 @@ class Runner {
                result.kernels[static_cast<std::size_t>(step.kernel)].method};
         return;
       case StepKind::kLibrary: {
-        double us = 0;
-        bool all = true;
-        for (NodeId id : step.nodes) {
-          const std::optional<Timed> one = call_library(id, result);
-          all = all && one;
-          if (!one) continue;
-          us += one->us;
-          timed_.emplace_back(static_cast<std::size_t>(index), *one);
-        }
-        if (all) run = {us, backend_.method()};
+        const std::optional<Timed> timed = call_library(step.nodes, result);
+        if (!timed) return;
+        timed_.emplace_back(static_cast<std::size_t>(index), *timed);
+        run = {timed->us, backend_.method()};
         return;
       }
       case StepKind::kControl:
@@ -224,23 +219,32 @@ class Runner {
     if (bytes > 0) backend_.copy(values_.address(id), values_.address(from), bytes);
   }
 
-  /// Its time, where the backend made the call; else the CPU reference has computed it.
-  std::optional<Timed> call_library(NodeId id, RunResult& result) {
-    const Node& node = computation_.node(id);
+  /// Of a call of one op, or of a product with its epilogue. Its time, where the backend made the call; else
+  /// the CPU reference has computed it.
+  std::optional<Timed> call_library(const std::vector<NodeId>& call, RunResult& result) {
+    const Node &node = computation_.node(call.back()), &named = computation_.node(call.front());
     if (!backend_.computes_results()) {
       if (node.shape.is_tuple) values_.keep(node, Literal::zeros(node.shape));
       return std::nullopt;
     }
-    if (auto timed = call_backend(node)) {
-      result.library_calls.try_emplace(node.name, timed->by);
+    if (auto timed = call_backend(call)) {
+      result.library_calls.try_emplace(named.name, timed->by);
       return timed;
     }
-    std::vector<Literal> values;
-    std::vector<const Literal*> operands;
-    values.reserve(node.operands.size());
-    for (NodeId operand : node.operands) operands.push_back(&values.emplace_back(values_.value(operand)));
-    values_.keep(node, evaluate_node(graph_, computation_, node, operands));
-    result.host_calls.push_back(node.name);
+    std::map<NodeId, Literal> values;  // of the call's ops, and of what they read
+    for (const NodeId id : call) {
+      const Node& op = computation_.node(id);
+      std::vector<const Literal*> operands;
+      for (const NodeId operand : op.operands) {
+        const auto known = values.find(operand);
+        operands.push_back(known != values.end()
+                               ? &known->second
+                               : &values.emplace(operand, values_.value(operand)).first->second);
+      }
+      values.insert_or_assign(id, evaluate_node(graph_, computation_, op, operands));
+    }
+    values_.keep(node, std::move(values.at(node.id)));
+    result.host_calls.push_back(named.name);
     return std::nullopt;
   }
 
@@ -254,13 +258,21 @@ class Runner {
       result.kernels[static_cast<std::size_t>(planned.kernel)].time_us += more;
   }
 
-  std::optional<Timed> call_backend(const Node& node) {
+  std::optional<Timed> call_backend(const std::vector<NodeId>& call) {
+    const Node& node = computation_.node(call.front());
     const auto is_tuple = [&](NodeId id) { return computation_.node(id).shape.is_tuple; };
     if (node.shape.is_tuple || std::any_of(node.operands.begin(), node.operands.end(), is_tuple))
       return std::nullopt;
-    std::vector<DeviceAddress> operands;
-    for (const NodeId operand : node.operands) operands.push_back(values_.address(operand));
-    return backend_.call(computation_, node, operands, values_.address(node.id));
+    LibraryCall made;
+    for (const NodeId operand : node.operands) made.operands.push_back(values_.address(operand));
+    made.result = values_.address(call.back());
+    if (call.size() > 1) {
+      const std::optional<Epilogue> epilogue = epilogue_of(computation_, call);
+      SW_CHECK(epilogue.has_value(), "no library call computes {} with what follows it", node.name);
+      if (epilogue->bias != kNoNode) made.bias = values_.address(epilogue->bias);
+      if (epilogue->addend != kNoNode) made.addend = values_.address(epilogue->addend);
+    }
+    return backend_.call(computation_, node, made);
   }
 
   /// Runs computation `which` of a loop or branch, `times` (of a sample) as often. Its result; adds its time

@@ -9,6 +9,7 @@
 
 #include "analysis/facts/facts.h"
 #include "analysis/plan/assemble.h"
+#include "analysis/plan/traffic.h"
 #include "core/base/sorted.h"
 
 namespace stitchwork {
@@ -46,6 +47,11 @@ std::vector<NodeId> ops_of(const FusionPlan& plan, const PlanStep& step) {
 /// where they meet.
 bool is_about_all_readers(std::string_view step) {
   return step == "fusion-merger" || step == "priority-fusion" || step == "partition";
+}
+
+/// What a library call might compute beside its op.
+bool is_about_epilogue(std::string_view rule) {
+  return rule == "tvm.library-epilogue" || rule == "auto.epilogue";
 }
 
 /// Refusals after which a later pass of the same planner decides.
@@ -140,14 +146,15 @@ std::pair<std::string, std::string> ending(const Computation& computation, const
   }
 }
 
+/// Why a call does not compute what the kernel that reads it does, where its planner thought of it.
 const Decision* library_epilogue(const PlanView& view, const FusionPlan& plan, const StepBoundary& at) {
   const PlanStep& to = plan.steps[static_cast<std::size_t>(at.to)];
   if (to.kind != StepKind::kKernel) return nullptr;
   const Decision* found = nullptr;
   for (std::size_t d = 0; d < view.decisions().size(); ++d)
     if (const auto [subject, object] = view.about(d);
-        view.decisions()[d].verdict.rule == "tvm.library-epilogue" && object == at.value &&
-        contains_sorted(ops_of(plan, to), subject))
+        !view.decisions()[d].verdict.ok && is_about_epilogue(view.decisions()[d].verdict.rule) &&
+        object == at.value && contains_sorted(ops_of(plan, to), subject))
       found = &view.decisions()[d];
   return found;
 }
@@ -250,9 +257,9 @@ std::vector<StepBoundary> boundaries(const Graph& model, const FusionPlan& plan)
   for (std::size_t s = 0; s < plan.steps.size(); ++s) {
     const PlanStep& step = plan.steps[s];
     if (step.kind == StepKind::kMemset) continue;
-    const std::vector<NodeId>& stored = step.kind == StepKind::kKernel
-                                            ? plan.kernels[static_cast<std::size_t>(step.kernel)].outputs
-                                            : step.nodes;
+    const std::span<const NodeId> stored = step.kind == StepKind::kKernel
+                                               ? plan.kernels[static_cast<std::size_t>(step.kernel)].outputs
+                                               : results_of(plan, step);
     for (const NodeId op : stored) makers.emplace(op, static_cast<int>(s));
   }
   std::vector<StepBoundary> result;
@@ -272,7 +279,7 @@ std::vector<StepBoundary> boundaries(const Graph& model, const FusionPlan& plan)
     }
     for (const NodeId op : step.nodes)
       for (const NodeId value : library_inputs(computation, computation.node(op)))
-        add(value, op, static_cast<int>(s));
+        if (std::ranges::find(step.nodes, value) == step.nodes.end()) add(value, op, static_cast<int>(s));
   }
   for (const NodeId value : values_read(computation, computation.root)) add(value, kNoNode, -1);
   return result;

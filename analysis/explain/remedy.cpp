@@ -196,6 +196,8 @@ constexpr Remedy kRemedies[] = {
     {"auto.cut", kFaster},
     {"auto.apart", kFaster},
     {"auto.inlined", kFaster},
+    {"auto.epilogue",
+     "nothing: it would take longer in the call; epilogues=off shows how much else it saves"},
     {"auto.recompute", "nothing: the kernel would read more without it; recompute=off shows how much"},
     {"auto.xla", kFaster},
     {"override.forbid_merge", "the override that forbids it would have to go"},

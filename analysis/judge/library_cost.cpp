@@ -80,6 +80,16 @@ std::optional<MatrixProduct> matrix_product(const Computation& computation, cons
   return std::nullopt;
 }
 
+std::optional<MatrixProduct> matrix_product(const Computation& computation, std::span<const NodeId> call,
+                                            bool tf32) {
+  std::optional<MatrixProduct> product = matrix_product(computation, computation.node(call.front()), tf32);
+  if (!product || call.size() == 1) return product;
+  const auto bytes = [&](NodeId id) { return static_cast<double>(computation.node(id).shape.byte_size()); };
+  product->bytes = bytes(call.back());
+  for (const NodeId input : library_inputs(computation, call)) product->bytes += bytes(input);
+  return product;
+}
+
 double call_bytes(const Computation& computation, const Node& node, bool reads) {
   const auto bytes = [&](NodeId id) { return static_cast<double>(computation.node(id).shape.byte_size()); };
   double sum = bytes(node.id);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 
 #include "core/graph/graph.h"
 #include "occupancy_model/library.h"
@@ -12,6 +13,11 @@ namespace stitchwork {
 /// A convolution counts every kernel position, padding and holes of dilations included. `tf32`:
 /// MatrixProduct::allow_tf32.
 std::optional<MatrixProduct> matrix_product(const Computation& computation, const Node& node,
+                                            bool tf32 = false);
+
+/// Of a call of a product with its epilogue (analysis/facts/epilogue.h), the product first: `bytes` are those
+/// of what the call reads and of its result.
+std::optional<MatrixProduct> matrix_product(const Computation& computation, std::span<const NodeId> call,
                                             bool tf32 = false);
 
 /// Bytes of the buffers that a library call, copy or memset of `node` reads and writes; a memset only writes.

@@ -45,11 +45,16 @@ StepCost step_cost(const Graph& graph, const Device& device, const FusionPlan& p
   double bytes = 0, other_bytes = 0, product_us = 0;
   // What is no product may take all of the device.
   StreamKernel beside{.alone = {}, .resident_share = 0};
-  for (NodeId op : step.nodes) {
-    const Node& node = computation.node(op);
-    const double of_call = call_bytes(computation, node, step.kind != StepKind::kMemset);
+  const bool one_call = step.kind == StepKind::kLibrary && plan.peer == nullptr && step.nodes.size() > 1;
+  const std::span<const NodeId> nodes = step.nodes;
+  for (std::size_t i = 0; i < (one_call ? 1 : nodes.size()); ++i) {
+    const auto call = one_call ? nodes : nodes.subspan(i, 1);
+    const auto product = matrix_product(computation, call, plan.tf32);
+    const double of_call =
+        product ? product->bytes
+                : call_bytes(computation, computation.node(call.front()), step.kind != StepKind::kMemset);
     bytes += of_call;
-    if (const auto product = matrix_product(computation, node, plan.tf32)) {
+    if (product) {
       const LibraryTime time = library_time(device, *product);
       product_us += time.total_us - device.launch_us;
       beside.alone.dram_us += time.memory_us;

@@ -77,11 +77,17 @@ std::vector<NodeId> kernel_reads(const Graph& graph, const KernelPlan& kernel) {
 }
 
 std::vector<NodeId> library_inputs(const Computation& computation, const Node& node) {
+  return library_inputs(computation, std::span(&node.id, 1));
+}
+
+std::vector<NodeId> library_inputs(const Computation& computation, std::span<const NodeId> call) {
   std::vector<NodeId> inputs;
-  for (NodeId operand : node.operands) {
-    const std::vector<NodeId> read = values_read(computation, operand);
-    inputs.insert(inputs.end(), read.begin(), read.end());
-  }
+  for (const NodeId op : call)
+    for (const NodeId operand : computation.node(op).operands) {
+      if (std::ranges::find(call, operand) != call.end()) continue;
+      const std::vector<NodeId> read = values_read(computation, operand);
+      inputs.insert(inputs.end(), read.begin(), read.end());
+    }
   std::sort(inputs.begin(), inputs.end());
   inputs.erase(std::unique(inputs.begin(), inputs.end()), inputs.end());
   return inputs;
@@ -103,8 +109,9 @@ class Assembler {
   Assembler(const Graph& graph, std::vector<KernelPlan> kernels)
       : graph_(graph), computation_(graph.entry_computation()), kernels_(std::move(kernels)) {}
 
-  void run(FusionPlan& plan) {
+  void run(FusionPlan& plan, std::vector<std::vector<NodeId>> calls) {
     find_makers();
+    for (std::vector<NodeId>& call : calls) add_call(std::move(call));
     add_calls_and_copies();
     fill_outputs();
     order(plan);
@@ -116,8 +123,9 @@ class Assembler {
   struct Unit {
     StepKind kind = StepKind::kKernel;
     int kernel = -1;
-    NodeId key = kNoNode;  ///< ties of the order; the op of a call or copy
+    NodeId key = kNoNode;  ///< ties of the order; the op of a call or copy, of a call of several its product
     std::vector<NodeId> reads;
+    std::vector<NodeId> call;  ///< of several ops
   };
 
   /// Which unit puts each value into its buffer.
@@ -136,8 +144,16 @@ class Assembler {
       }
       for (NodeId op : kernels_[k].ops) computed_.insert(op);
       units_.push_back(
-          {StepKind::kKernel, static_cast<int>(k), made.back(), kernel_reads(graph_, kernels_[k])});
+          {StepKind::kKernel, static_cast<int>(k), made.back(), kernel_reads(graph_, kernels_[k]), {}});
     }
+  }
+
+  void add_call(std::vector<NodeId> call) {
+    makers_[call.back()] = {static_cast<int>(units_.size())};
+    computed_.insert(call.begin(), call.end());
+    const NodeId product = call.front();
+    std::vector<NodeId> reads = library_inputs(computation_, call);
+    units_.push_back({StepKind::kLibrary, -1, product, std::move(reads), std::move(call)});
   }
 
   /// A copy or product that kernels compute inside is a step too if something reads its value from memory.
@@ -159,7 +175,7 @@ class Assembler {
       const StepKind kind = is_control(*node) ? StepKind::kControl
                             : call            ? StepKind::kLibrary
                                               : StepKind::kCopy;
-      units_.push_back({kind, -1, node->id, library_inputs(computation_, *node)});
+      units_.push_back({kind, -1, node->id, library_inputs(computation_, *node), {}});
       add_reads(units_.back().reads);
     }
   }
@@ -222,7 +238,7 @@ class Assembler {
     step.kind = unit.kind;
     if (unit.kind != StepKind::kKernel) {
       step.id = fmt::format("{}:{}", unit.kind == StepKind::kLibrary ? "lib" : name(unit.kind), op_name);
-      step.nodes = {unit.key};
+      step.nodes = unit.call.empty() ? std::vector{unit.key} : unit.call;
       if (const Node& node = computation_.node(unit.key); node.op == Op::kWhile)
         step.trips = trip_count(graph_, computation_, node);
       plan.steps.push_back(std::move(step));
@@ -271,13 +287,13 @@ class Assembler {
 }  // namespace
 
 FusionPlan assemble(const Graph& graph, const Device& device, std::string planner,
-                    std::vector<KernelPlan> kernels) {
+                    std::vector<KernelPlan> kernels, std::vector<std::vector<NodeId>> calls) {
   FusionPlan plan;
   plan.model_path = graph.source;
   plan.model_sha256 = graph.source_sha256;
   plan.device = device.id;
   plan.planner = std::move(planner);
-  Assembler(graph, std::move(kernels)).run(plan);
+  Assembler(graph, std::move(kernels)).run(plan, std::move(calls));
   return plan;
 }
 

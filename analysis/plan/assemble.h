@@ -1,6 +1,7 @@
 // From kernels to a plan: the part every planner shares.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -10,9 +11,10 @@ namespace stitchwork {
 
 /// Orders kernels, library calls, copies and memsets topologically (ties by node id), names and numbers the
 /// kernels, fills `outputs`, counts, model, device and planner. `kernels` need ops, groups, schemes, levels
-/// and launch. Every kMemory node not only used as an immediate must be in some kernel.
+/// and launch. Every kMemory node not only used as an immediate must be in some kernel, or in one of `calls`:
+/// library calls of several ops (analysis/facts/epilogue.h).
 FusionPlan assemble(const Graph& graph, const Device& device, std::string planner,
-                    std::vector<KernelPlan> kernels);
+                    std::vector<KernelPlan> kernels, std::vector<std::vector<NodeId>> calls = {});
 
 /// The values a kernel reads from device memory: operands of its ops that it does not compute itself and that
 /// are not immediates, ascending; aliases resolved to the op that owns the buffer.
@@ -36,5 +38,7 @@ std::vector<NodeId> kernel_reads(const Graph& graph, const KernelPlan& kernel);
 
 /// `values_read` of every operand of a library call, copy or opaque op.
 std::vector<NodeId> library_inputs(const Computation& computation, const Node& node);
+/// The same of a call of several ops, but for what it computes itself.
+std::vector<NodeId> library_inputs(const Computation& computation, std::span<const NodeId> call);
 
 }  // namespace stitchwork

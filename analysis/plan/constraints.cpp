@@ -10,6 +10,7 @@
 #include "analysis/plan/assemble.h"
 #include "core/base/error.h"
 #include "core/base/format.h"
+#include "core/base/sorted.h"
 #include "core/base/suggest.h"
 #include "occupancy_model/hardware.h"
 
@@ -130,6 +131,16 @@ std::string unfulfilled(const Computation& computation, const FusionPlan& plan, 
 }
 
 }  // namespace
+
+std::vector<NodeId> Constraints::named() const {
+  std::vector<NodeId> result;
+  for (const auto& pairs : {together, apart})
+    for (const auto& [a, b] : pairs) result.insert(result.end(), {a, b});
+  for (const auto& entry : schemes) result.push_back(entry.first);
+  for (const auto& entry : split_factor) result.push_back(entry.first);
+  sort_unique(result);
+  return result;
+}
 
 Constraints constraints(const Graph& graph, const Device& device, const std::vector<Edit>& edits) {
   const Computation& computation = graph.entry_computation();

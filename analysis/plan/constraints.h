@@ -44,6 +44,9 @@ struct Constraints {
     }
     return nullptr;
   }
+
+  /// The ops of `together`, `apart`, `schemes` and `split_factor`, ascending: those whose kernels are named.
+  std::vector<NodeId> named() const;
 };
 
 /// Throws Error for what no plan on this device can honour: unknown ops (close names in the hint), ops that

@@ -1,5 +1,6 @@
 #include "analysis/plan/traffic.h"
 
+#include <algorithm>
 #include <unordered_set>
 
 #include "analysis/facts/facts.h"
@@ -22,6 +23,11 @@ std::vector<NodeId> buffers_read(const Computation& computation, NodeId node) {
   return buffers;
 }
 
+std::span<const NodeId> results_of(const FusionPlan& plan, const PlanStep& step) {
+  const std::span<const NodeId> all = step.nodes;
+  return plan.peer == nullptr && step.kind == StepKind::kLibrary && !all.empty() ? all.last(1) : all;
+}
+
 Traffic traffic(const Graph& model, const FusionPlan& plan, const PlanStep& step) {
   const Graph& graph = planned_graph(model, plan);
   const Computation& computation = graph.entry_computation();
@@ -38,9 +44,10 @@ Traffic traffic(const Graph& model, const FusionPlan& plan, const PlanStep& step
   } else {
     for (const NodeId op : step.nodes) {
       if (step.kind != StepKind::kMemset)
-        for (const NodeId operand : computation.node(op).operands) read(operand);
-      result.writes.push_back(buffer_of(computation, op));
+        for (const NodeId operand : computation.node(op).operands)
+          if (std::ranges::find(step.nodes, operand) == step.nodes.end()) read(operand);
     }
+    for (const NodeId op : results_of(plan, step)) result.writes.push_back(buffer_of(computation, op));
   }
   sort_unique(result.reads);
   sort_unique(result.writes);

@@ -2,6 +2,7 @@
 // follow.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "analysis/plan/plan.h"
@@ -17,6 +18,9 @@ struct Traffic {
 /// `values_read` it names the stations on the way too: an element of a tuple has a buffer of its own, in
 /// which a kernel may have found it before a later step reads it again through another tuple.
 std::vector<NodeId> buffers_read(const Computation& computation, NodeId node);
+
+/// What a step that is no kernel leaves in memory: of a planner's call of several ops the last.
+std::span<const NodeId> results_of(const FusionPlan& plan, const PlanStep& step);
 
 /// Of one step of a plan of `graph`'s entry computation; nothing of a kernel that the plan does not have.
 Traffic traffic(const Graph& graph, const FusionPlan& plan, const PlanStep& step);

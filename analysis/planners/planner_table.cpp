@@ -49,6 +49,7 @@ constexpr std::array kKnobs = {
     Knob{"one_pass", kOnOff, "on", "sums about a mean or a maximum are gathered in its own pass"},
     Knob{"clusters", kOnOff, "on", "sm_90+: a cluster's blocks share rows in their shared memory"},
     Knob{"recompute", kOnOff, "on", "kernels compute again what costs less than to store and read"},
+    Knob{"epilogues", kOnOff, "on", "calls of products add biases and arrays where that is faster"},
     Knob{"duplicate_cheap", kOnOff, "off", "cheap producers are computed in every kernel that reads them"},
     Knob{"fission", kFissions, "on", "the model is rewritten by search; softmaxes; tidied; not"},
     Knob{"reassociate", kOnOff, "on", "rules that add in another order; off: those that move alone"},
@@ -88,10 +89,11 @@ constexpr std::array<std::string_view, 15> kAstitchKnobs = {"adaptive_mapping",
                                                             "clusters",
                                                             "mapping"};
 /// The forms of stitched kernels: without exhaustive stitching there are none.
-constexpr std::array<std::string_view, 15> kAutoKnobs = {
+constexpr std::array<std::string_view, 16> kAutoKnobs = {
     "adaptive_mapping", "dominant_merging", "proactive_locality", "shared_reuse", "register_relaxation",
     "remote_stitching", "data_reuse",       "across_rows",        "residence",    "tiles",
-    "async_copies",     "one_pass",         "clusters",           "recompute",    "mapping"};
+    "async_copies",     "one_pass",         "clusters",           "recompute",    "epilogues",
+    "mapping"};
 constexpr std::array<std::string_view, 9> kIlpKnobs = {"products",    "solver",       "score",
                                                        "launch_cost", "exploratory",  "packing",
                                                        "mapping",     "shared_limit", "shared_reuse"};

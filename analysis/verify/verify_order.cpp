@@ -1,7 +1,10 @@
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
 
+#include "analysis/facts/epilogue.h"
 #include "analysis/facts/facts.h"
 #include "analysis/plan/assemble.h"
 #include "analysis/plan/control_flow.h"
@@ -15,6 +18,12 @@ namespace {
 bool is_call(const Node& node) {
   const PlanRole role = plan_role(node);
   return role == PlanRole::kLibrary || role == PlanRole::kOpaque;
+}
+
+std::vector<std::string> names_of(const Computation& computation, std::span<const NodeId> ops) {
+  std::vector<std::string> names;
+  for (const NodeId op : ops) names.push_back(computation.node(op).name);
+  return names;
 }
 
 bool valid_kernel(const FusionPlan& plan, const PlanStep& step) {
@@ -35,7 +44,12 @@ void check_steps(const Computation& computation, const FusionPlan& plan, Report&
     } else if (step.nodes.empty()) {
       report.add("step", "step {} ({}) names no op", s, step.id);
     }
-    for (NodeId op : step.nodes) {
+    // Of several ops a call is only as a product with its epilogue; a compiler's own has what it says.
+    const bool several = step.kind == StepKind::kLibrary && step.nodes.size() > 1 && plan.peer == nullptr;
+    if (several && !epilogue_of(computation, step.nodes))
+      report.add("step", "step {} ({}): no library call computes {} in one", s, step.id,
+                 fmt::join(names_of(computation, step.nodes), ", "));
+    for (NodeId op : std::span<const NodeId>(step.nodes).first(several ? 1 : step.nodes.size())) {
       const Node& node = computation.node(op);
       if (step.kind == StepKind::kLibrary && (!is_call(node) || is_control(node)))
         report.add("step", "step {}: {} ({}) is no library call", s, node.name, def(node.op).name);
@@ -119,12 +133,9 @@ void check_coverage(const Graph& graph, const FusionPlan& plan, Report& report) 
   }
   for (const PlanStep& step : plan.steps) {
     if (step.kind == StepKind::kKernel || step.kind == StepKind::kMemset) continue;
-    for (NodeId op : step.nodes) {
-      makers.emplace(op, step.id);
-      computed.insert(op);
-      for (NodeId input : library_inputs(computation, computation.node(op)))
-        reads.emplace_back(input, step.id);
-    }
+    computed.insert(step.nodes.begin(), step.nodes.end());
+    for (const NodeId op : results_of(plan, step)) makers.emplace(op, step.id);
+    for (const NodeId input : library_inputs(computation, step.nodes)) reads.emplace_back(input, step.id);
   }
   for (NodeId result : values_read(computation, computation.root)) reads.emplace_back(result, "the result");
 

@@ -218,7 +218,7 @@ void CudaBackend::perform(const Step& step) {
       return;
     case Step::Kind::kProduct:
       blas_->multiply(stream_.get(), step.gemm, step.operands, step.result, step.pointers[0],
-                      step.pointers[1], step.pointers[2], options_.tf32, step.what);
+                      step.pointers[1], step.pointers[2], step.added, options_.tf32, step.what);
       return;
     case Step::Kind::kConvolution:
       dnn_->convolve(stream_.get(), *step.dnn, step.pointers[0], step.pointers[1], step.pointers[2],

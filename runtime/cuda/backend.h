@@ -61,7 +61,7 @@ class CudaBackend final : public Backend {
   void copy(DeviceAddress to, DeviceAddress from, std::size_t bytes) override;
   Launched launch(const CompiledKernel& kernel, std::span<const DeviceAddress> arguments) override;
   std::optional<Timed> call(const Computation& computation, const Node& node,
-                            std::span<const DeviceAddress> operands, DeviceAddress result) override;
+                            const LibraryCall& call) override;
   bool keeps_sources() const override { return true; }
   void settle(bool whole) override;
   double time_us(const Timed& timed) const override { return step_us_.at(timed.id); }
@@ -83,6 +83,7 @@ class CudaBackend final : public Backend {
         pointers;  ///< arguments; or to, from; a, b, c; input, kernel, output, workspace
     std::size_t bytes = 0;
     Gemm gemm;
+    Added added;
     const DnnPlan* dnn = nullptr;
     DType operands = DType::kF32, result = DType::kF32;
     std::string what;
@@ -96,8 +97,7 @@ class CudaBackend final : public Backend {
   std::int64_t resident_blocks(const CompiledKernel& kernel, const Loaded& loaded) const;
   /// Whether cuBLAS is here and makes products of these element types.
   bool multiplies(const Shape& lhs, const Shape& rhs, const Shape& result) const;
-  std::optional<Timed> multiply(const Node& dot, const Shape& lhs, const Shape& rhs,
-                                std::span<const DeviceAddress> operands, DeviceAddress result);
+  std::optional<Timed> multiply(const Node& dot, const Shape& lhs, const Shape& rhs, const LibraryCall& call);
   std::optional<Timed> convolve(const Node& node, const Shape& input, const Shape& weights,
                                 std::span<const DeviceAddress> operands, DeviceAddress result);
   /// As cuDNN agrees to make it; the convolution in its terms is left in `terms`.

@@ -16,30 +16,33 @@ Convolutions parse_convolutions(const std::string& word) {
 }
 
 std::optional<Timed> CudaBackend::call(const Computation& computation, const Node& node,
-                                       std::span<const DeviceAddress> operands, DeviceAddress result) {
+                                       const LibraryCall& call) {
   if (node.op != Op::kDot && node.op != Op::kConvolution) return std::nullopt;
   const Shape &lhs = computation.node(node.operands[0]).shape,
               &rhs = computation.node(node.operands[1]).shape;
   for (const Shape* shape : {&lhs, &rhs, &node.shape})
     if (shape->elements_count() == 0) return std::nullopt;
-  return node.op == Op::kDot ? multiply(node, lhs, rhs, operands, result)
-                             : convolve(node, lhs, rhs, operands, result);
+  return node.op == Op::kDot ? multiply(node, lhs, rhs, call)
+                             : convolve(node, lhs, rhs, call.operands, call.result);
 }
 
 std::optional<Timed> CudaBackend::multiply(const Node& dot, const Shape& lhs, const Shape& rhs,
-                                           std::span<const DeviceAddress> operands, DeviceAddress result) {
+                                           const LibraryCall& call) {
   if (!multiplies(lhs, rhs, dot.shape)) return std::nullopt;
+  const Added added{call.bias.value_or(0), call.addend.value_or(0)};
+  if (added && !blas_->adds()) return std::nullopt;
   const auto gemm = gemm_of(dot, lhs, rhs);
   if (!gemm) return std::nullopt;
   Step step;
   step.kind = Step::Kind::kProduct;
-  step.pointers = {operands[0], operands[1], result};
+  step.pointers = {call.operands[0], call.operands[1], call.result};
   step.gemm = *gemm;
+  step.added = added;
   step.operands = lhs.dtype;
   step.result = dot.shape.dtype;
   step.what = dot.name;
   Timed timed = record(std::move(step));
-  timed.by = "cuBLAS";
+  timed.by = added ? "cuBLASLt" : "cuBLAS";
   return timed;
 }
 

@@ -9,31 +9,9 @@
 #include "core/base/error.h"
 
 namespace stitchwork::cuda {
-namespace {
 
-// Values of library_types.h and cublas_api.h.
-constexpr int kR32F = 0, kR64F = 1, kR16F = 2, kR16BF = 14;
-constexpr int kCompute32F = 68, kCompute64F = 70, kCompute32FFastTf32 = 77;
-constexpr int kNotTransposed = 0, kTransposed = 1, kDefaultAlgorithm = -1;
-
-int cublas_type_of(DType dtype) {
-  switch (dtype) {
-    case DType::kF64:
-      return kR64F;
-    case DType::kF32:
-      return kR32F;
-    case DType::kF16:
-      return kR16F;
-    case DType::kBF16:
-      return kR16BF;
-    default:
-      return -1;
-  }
-}
-
-}  // namespace
-
-Blas::Blas(const BlasFunctions& functions, std::string path) : functions_(functions), path_(std::move(path)) {
+Blas::Blas(const BlasFunctions& functions, std::string path, std::unique_ptr<BlasLt> lt)
+    : functions_(functions), path_(std::move(path)), lt_(std::move(lt)) {
   const int status = functions_.create(&handle_);
   if (status != 0) throw Error(fmt::format("{}: cublasCreate failed: {}", path_, functions_.status(status)));
 }
@@ -56,19 +34,19 @@ std::unique_ptr<Blas> Blas::load() {
     if (bind(functions.create, "cublasCreate_v2") && bind(functions.destroy, "cublasDestroy_v2") &&
         bind(functions.set_stream, "cublasSetStream_v2") && bind(functions.status, "cublasGetStatusString") &&
         bind(functions.gemm, "cublasGemmStridedBatchedEx"))
-      return std::make_unique<Blas>(functions, name);
+      return std::make_unique<Blas>(functions, name, BlasLt::load());
     ::dlclose(library);
   }
   return nullptr;
 }
 
 bool Blas::knows(DType operands, DType result) {
-  if (cublas_type_of(operands) < 0 || cublas_type_of(result) < 0) return false;
+  if (blas::type_of(operands) < 0 || blas::type_of(result) < 0) return false;
   return operands == result || (result == DType::kF32 && operands != DType::kF64);
 }
 
 void Blas::multiply(Stream stream, const Gemm& g, DType operands, DType result, Pointer a, Pointer b,
-                    Pointer c, bool tf32, const std::string& what) {
+                    Pointer c, const Added& added, bool tf32, const std::string& what) {
   const auto check = [&](int status, const char* call) {
     if (status != 0) throw Error(fmt::format("{}: {} failed: {}", what, call, functions_.status(status)));
   };
@@ -78,9 +56,9 @@ void Blas::multiply(Stream stream, const Gemm& g, DType operands, DType result, 
   const float one = 1, zero = 0;
   const void* const alpha = wide ? static_cast<const void*>(&one_wide) : &one;
   const void* const beta = wide ? static_cast<const void*>(&zero_wide) : &zero;
-  const int compute = wide                              ? kCompute64F
-                      : tf32 && operands == DType::kF32 ? kCompute32FFastTf32
-                                                        : kCompute32F;
+  const int compute = wide                              ? blas::kCompute64F
+                      : tf32 && operands == DType::kF32 ? blas::kCompute32FFastTf32
+                                                        : blas::kCompute32F;
   // cuBLAS counts by columns: it is given the product of the transposed matrices, B's first.
   const bool a_by_rows = g.a_col == 1, b_by_rows = g.b_col == 1;
   const Gemm::Loop inner = g.batch.empty() ? Gemm::Loop{} : g.batch.back();
@@ -101,14 +79,20 @@ void Blas::multiply(Stream stream, const Gemm& g, DType operands, DType result, 
       at_b += bytes(operands, index[l] * g.batch[l].b);
       at_c += bytes(result, index[l] * g.batch[l].c);
     }
+    const auto there = [&](Pointer of) { return of == 0 ? of : of + (at_c - c); };
     const auto pointer = [](Pointer address) { return reinterpret_cast<void*>(address); };
-    check(functions_.gemm(
-              handle_, b_by_rows ? kNotTransposed : kTransposed, a_by_rows ? kNotTransposed : kTransposed,
-              narrow(g.n), narrow(g.m), narrow(g.k), alpha, pointer(at_b), cublas_type_of(operands),
-              narrow(b_by_rows ? g.b_row : g.b_col), inner.b, pointer(at_a), cublas_type_of(operands),
-              narrow(a_by_rows ? g.a_row : g.a_col), inner.a, beta, pointer(at_c), cublas_type_of(result),
-              narrow(g.c_row), inner.c, narrow(inner.extent), compute, kDefaultAlgorithm),
-          "cublasGemmStridedBatchedEx");
+    if (added)
+      lt_->multiply(stream, g, operands, result, at_a, at_b, at_c, {added.bias, there(added.addend)}, compute,
+                    what);
+    else
+      check(functions_.gemm(handle_, b_by_rows ? blas::kNotTransposed : blas::kTransposed,
+                            a_by_rows ? blas::kNotTransposed : blas::kTransposed, narrow(g.n), narrow(g.m),
+                            narrow(g.k), alpha, pointer(at_b), blas::type_of(operands),
+                            narrow(b_by_rows ? g.b_row : g.b_col), inner.b, pointer(at_a),
+                            blas::type_of(operands), narrow(a_by_rows ? g.a_row : g.a_col), inner.a, beta,
+                            pointer(at_c), blas::type_of(result), narrow(g.c_row), inner.c,
+                            narrow(inner.extent), compute, blas::kDefaultAlgorithm),
+            "cublasGemmStridedBatchedEx");
     std::size_t l = loops;
     while (l-- > 0) {
       if (++index[l] < g.batch[l].extent) break;

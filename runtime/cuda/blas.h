@@ -5,6 +5,7 @@
 #include <string>
 
 #include "analysis/facts/gemm.h"
+#include "runtime/cuda/blas_lt.h"
 #include "runtime/cuda/driver.h"
 
 namespace stitchwork::cuda {
@@ -24,22 +25,26 @@ class Blas {
   /// libcublas.so.13, .12 or .11, or what $STITCHWORK_CUBLAS names; null where there is none. The context is
   /// current. Throws Error where the library fails.
   static std::unique_ptr<Blas> load();
-  Blas(const BlasFunctions& functions, std::string path);
+  /// `lt`: makes calls that add something; null: there are none.
+  Blas(const BlasFunctions& functions, std::string path, std::unique_ptr<BlasLt> lt);
   ~Blas();
   Blas(const Blas&) = delete;
   Blas& operator=(const Blas&) = delete;
 
   /// Whether products of these element types are made: f64; f32, f16, bf16 with sums in f32.
   static bool knows(DType operands, DType result);
+  /// Whether calls may add to a product of f32, f16 or bf16.
+  bool adds() const { return lt_ != nullptr; }
   /// `tf32`: f32 operands may be rounded to 10 bits of mantissa. `what` is named in errors.
   void multiply(Stream stream, const Gemm& gemm, DType operands, DType result, Pointer a, Pointer b,
-                Pointer c, bool tf32, const std::string& what);
+                Pointer c, const Added& added, bool tf32, const std::string& what);
 
   const std::string& path() const { return path_; }
 
  private:
   BlasFunctions functions_;
   std::string path_;
+  std::unique_ptr<BlasLt> lt_;
   void* handle_ = nullptr;
 };
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "analysis/facts/facts.h"
 #include "analysis/judge/cost.h"
 #include "analysis/judge/library_cost.h"
 #include "core/evaluate/judge.h"
@@ -75,8 +76,12 @@ double modelled_us(const ScriptStep& step, const Device& device) {
   if (step.computes != nullptr) {
     const Computation& entry = step.computes->entry_computation();
     for (const Node& node : entry.nodes)
-      if (const auto product = matrix_product(entry, node))
+      if (auto product = matrix_product(entry, node)) {
+        // What the call adds to its one product it reads too, as our calls do.
+        const bool one = std::ranges::count_if(entry.nodes, [](const Node& n) { return is_product(n); }) == 1;
+        if (one) product->bytes = std::max(product->bytes, static_cast<double>(step.bytes));
         products += library_time(device, *product).total_us;
+      }
   }
   return products > 0 ? products : transfer_us(device, static_cast<double>(step.bytes));
 }

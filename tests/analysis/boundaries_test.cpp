@@ -29,6 +29,7 @@ struct Place {
 const Place kPlaces[] = {
     {"xla.sibling", {}},
     {"xla.", {kKernels}},
+    {"auto.epilogue", {kCall}},
     {"tvm.library-epilogue", {kCall}},
     {"tvm.", {kKernels}},
     {"astitch.cycle", {kKernels}},

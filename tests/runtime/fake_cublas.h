@@ -2,6 +2,7 @@
 // fake_cuda.h has.
 #pragma once
 
+#include <cstring>
 #include <memory>
 #include <optional>
 
@@ -42,6 +43,116 @@ inline std::optional<DType> blas_type(int type) {
     default:
       return std::nullopt;
   }
+}
+
+/// A matrix or a product of cuBLASLt.
+struct FakeLtDescriptor {
+  std::optional<DType> dtype;
+  std::int64_t rows = 0, cols = 0, stride = 0, apart = 0;
+  std::int32_t count = 1, transpose_a = 0, transpose_b = 0, bias_type = -1;
+  std::uint32_t epilogue = 1;
+  const void* bias = nullptr;
+
+  sim::DeviceAddress at(const void* base, std::int64_t matrix, std::int64_t row, std::int64_t col) const {
+    return reinterpret_cast<sim::DeviceAddress>(base) +
+           static_cast<std::uint64_t>((matrix * apart + row + col * stride) *
+                                      static_cast<std::int64_t>(byte_size(*dtype)));
+  }
+  int set(int attribute, const void* value, std::size_t size) {
+    const auto take = [&](auto& field) {
+      if (size != sizeof field) return 7;
+      std::memcpy(&field, value, size);
+      return 0;
+    };
+    switch (attribute) {
+      case 3:
+        return take(transpose_a);
+      case 4:
+        return take(transpose_b);
+      case 5:
+        return take(count);
+      case 6:
+        return take(apart);
+      case 7:
+        return take(epilogue);
+      case 8:
+        return take(bias);
+      case 26:
+        return take(bias_type);
+      default:
+        return 7;  // CUBLAS_STATUS_INVALID_VALUE
+    }
+  }
+};
+
+/// cublasLtMatmul as its documentation has it: columns first, D = A * B + beta * C, and a bias for each row.
+inline std::unique_ptr<cu::BlasLt> fake_blas_lt() {
+  using Descriptor = void*;
+  cu::BlasLtFunctions f;
+  f.create = [](void** handle) -> int {
+    count_live("blas_lt", 1);
+    return *handle = fake_gpu(), 0;
+  };
+  f.destroy = [](void*) -> int { return give_back("blas_lt_destroy", "blas_lt"); };
+  f.status = [](int) -> const char* { return "CUBLAS_STATUS_FAKE"; };
+  f.product_create = [](Descriptor* made, int compute, int scale) -> int {
+    if ((compute != 68 && compute != 77) || scale != 0) return 15;  // CUBLAS_STATUS_NOT_SUPPORTED
+    *made = new FakeLtDescriptor();
+    count_live("lt_descriptor", 1);
+    return 0;
+  };
+  f.matrix_create = [](Descriptor* made, int type, std::uint64_t rows, std::uint64_t cols,
+                       std::int64_t stride) -> int {
+    if (!blas_type(type) || stride < static_cast<std::int64_t>(rows)) return 7;
+    auto* const matrix = new FakeLtDescriptor();
+    matrix->dtype = blas_type(type);
+    matrix->rows = static_cast<std::int64_t>(rows);
+    matrix->cols = static_cast<std::int64_t>(cols);
+    matrix->stride = stride;
+    *made = matrix;
+    count_live("lt_descriptor", 1);
+    return 0;
+  };
+  f.product_destroy = f.matrix_destroy = [](Descriptor of) -> int {
+    delete static_cast<FakeLtDescriptor*>(of);
+    return give_back("lt_descriptor_destroy", "lt_descriptor");
+  };
+  f.product_set =
+      f.matrix_set = [](Descriptor of, int attribute, const void* value, std::size_t size) -> int {
+    return static_cast<FakeLtDescriptor*>(of)->set(attribute, value, size);
+  };
+  f.multiply = [](void*, Descriptor product_, const void* alpha, const void* a, Descriptor a_, const void* b,
+                  Descriptor b_, const void* beta, const void* c, Descriptor c_, void* d, Descriptor d_,
+                  const void*, void*, std::size_t, cu::Stream) -> int {
+    if (fails("lt_multiply")) return 13;
+    const auto of = [](Descriptor one) { return *static_cast<FakeLtDescriptor*>(one); };
+    const FakeLtDescriptor product = of(product_), ma = of(a_), mb = of(b_), mc = of(c_), md = of(d_);
+    const bool across_a = product.transpose_a != 0, across_b = product.transpose_b != 0;
+    const std::int64_t m = across_a ? ma.cols : ma.rows, k = across_a ? ma.rows : ma.cols,
+                       n = across_b ? mb.rows : mb.cols;
+    const float factor = *static_cast<const float*>(beta);
+    const bool biased = product.epilogue == 4;
+    if (*static_cast<const float*>(alpha) != 1 || (factor != 0 && factor != 1)) return 7;
+    if (k != (across_b ? mb.cols : mb.rows) || md.rows != m || md.cols != n || mc.rows != m || mc.cols != n)
+      return 7;
+    if (biased && (product.bias == nullptr || blas_type(product.bias_type) != md.dtype)) return 7;
+    enqueue([=] {
+      for (std::int64_t p = 0; p < md.count; ++p)
+        for (std::int64_t j = 0; j < n; ++j)
+          for (std::int64_t i = 0; i < m; ++i) {
+            double sum = 0;
+            for (std::int64_t l = 0; l < k; ++l)
+              sum += load_value(*ma.dtype, across_a ? ma.at(a, p, l, i) : ma.at(a, p, i, l)) *
+                     load_value(*mb.dtype, across_b ? mb.at(b, p, j, l) : mb.at(b, p, l, j));
+            if (factor != 0) sum += load_value(*mc.dtype, mc.at(c, p, i, j));
+            if (biased) sum += load_value(*md.dtype, md.at(product.bias, 0, i, 0));
+            store_value(*md.dtype, md.at(d, p, i, j), sum);
+          }
+      fake_gpu()->clock_us += 5;
+    });
+    return 0;
+  };
+  return std::make_unique<cu::BlasLt>(f, "fake");
 }
 
 /// cublasGemmStridedBatchedEx as its documentation has it: columns first; the operands of one type, the
@@ -96,7 +207,7 @@ inline std::unique_ptr<cu::Blas> fake_blas() {
     });
     return 0;
   };
-  return std::make_unique<cu::Blas>(f, "fake");
+  return std::make_unique<cu::Blas>(f, "fake", fake_blas_lt());
 }
 
 }  // namespace stitchwork::testing

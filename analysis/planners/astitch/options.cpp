@@ -26,6 +26,7 @@ constexpr std::array kSwitches = {
     Switch{"one_pass", &Options::one_pass},
     Switch{"proactive_locality", &Options::proactive_locality},
     Switch{"recompute", &Options::recompute},
+    Switch{"epilogues", &Options::epilogues},
     Switch{"register_relaxation", &Options::register_relaxation},
     Switch{"remote_stitching", &Options::remote_stitching},
     Switch{"residence", &Options::residence},

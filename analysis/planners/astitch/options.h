@@ -26,7 +26,8 @@ struct Options {
   bool one_pass = true;              ///< off: every reduction of a row passes over it (one_pass.h)
   bool clusters = true;              ///< off: no row is shared by the blocks of a cluster (clusters.h)
   bool recompute = true;             ///< off: every kernel reads what others have (planners/auto/recompute.h)
-  bool tuned = false;                ///< mapping=tuned
+  bool epilogues = true;  ///< off: library calls compute products alone (planners/auto/epilogues.h)
+  bool tuned = false;     ///< mapping=tuned
   bool record_decisions = false;
   const PlanJudge* judge = &modelled_judge();  ///< of forms; never null
   Constraints constraints;                     ///< what overrides ask for

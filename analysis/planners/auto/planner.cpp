@@ -6,10 +6,13 @@
 #include <set>
 #include <unordered_map>
 
+#include "analysis/facts/epilogue.h"
 #include "analysis/forms/auto_forms.h"
 #include "analysis/judge/cost.h"
+#include "analysis/judge/library_cost.h"
 #include "analysis/plan/assemble.h"
 #include "analysis/plan/inlined_kernel.h"
+#include "analysis/planners/auto/epilogues.h"
 #include "analysis/planners/auto/recompute.h"
 #include "analysis/planners/xla/fusion_graph.h"
 #include "core/base/format.h"
@@ -125,16 +128,26 @@ struct Base {
   }
 
   /// `plans`: of the kernels that still have outputs.
-  void take(const automatic::Recomputation& part, std::vector<KernelPlan> plans) {
+  void take(std::span<const int> changed, std::span<const Candidate> after, std::vector<KernelPlan> plans) {
     auto next = plans.begin();
-    for (std::size_t i = 0; i < part.kernels.size(); ++i) {
-      Kernel& kernel = kernels[static_cast<std::size_t>(part.kernels[i])];
-      for (const NodeId op : part.after[i].members)
+    for (std::size_t i = 0; i < changed.size(); ++i) {
+      Kernel& kernel = kernels[static_cast<std::size_t>(changed[i])];
+      for (const NodeId op : after[i].members)
         if (!contains_sorted(kernel.op.members, op)) computed_again.insert(op);
       gone.push_back(std::move(kernel.plan));
-      kernel = {{}, part.after[i], {}, false};
+      kernel = {{}, after[i], {}, false};
       if (!kernel.op.outputs.empty()) kernel.plan = std::move(*next++);
     }
+  }
+
+  void drop_empty() {
+    std::erase_if(kernels, [](const Kernel& kernel) { return kernel.op.outputs.empty(); });
+  }
+
+  std::vector<Candidate> candidates() const {
+    std::vector<Candidate> ops;
+    for (const Kernel& kernel : kernels) ops.push_back(kernel.op);
+    return ops;
   }
 
   void mark_computed_again(std::vector<KernelPlan>& plans) const {
@@ -148,46 +161,116 @@ struct Base {
   }
 };
 
-/// Of each recomputation, in order, the kernels that it leaves; none where one does not become one kernel.
-std::vector<std::vector<KernelPlan>> planned(const astitch::Nodes& nodes,
-                                             const std::vector<automatic::Recomputation>& parts,
-                                             const Device& device, const astitch::Options& knobs) {
+/// Of each part, in order, the kernels of its candidates that have outputs; nothing where one does not become
+/// one kernel.
+std::vector<std::optional<std::vector<KernelPlan>>> planned(const astitch::Nodes& nodes,
+                                                            const std::vector<std::vector<Candidate>>& parts,
+                                                            const Device& device,
+                                                            const astitch::Options& knobs) {
   std::vector<Candidate> left;
-  for (const automatic::Recomputation& part : parts)
-    std::ranges::copy_if(part.after, std::back_inserter(left),
+  for (const std::vector<Candidate>& part : parts)
+    std::ranges::copy_if(part, std::back_inserter(left),
                          [](const Candidate& after) { return !after.outputs.empty(); });
   astitch::Options silent = knobs;
   silent.record_decisions = false;
   std::vector<BestKernel> best = best_kernels(nodes, left, device, silent);
-  std::vector<std::vector<KernelPlan>> result;
+  std::vector<std::optional<std::vector<KernelPlan>>> result;
   for (std::size_t p = 0, next = 0; p < parts.size(); ++p) {
-    std::vector<KernelPlan>& kernels = result.emplace_back();
+    std::vector<KernelPlan> kernels;
     bool single = true;
-    for (const Candidate& after : parts[p].after) {
+    for (const Candidate& after : parts[p]) {
       if (after.outputs.empty()) continue;
       std::vector<KernelPlan>& of = best[next++].kernels;
       single = single && of.size() == 1;
       kernels.push_back(std::move(of.front()));
       kernels.back().outputs = after.outputs;
     }
-    if (!single) kernels.clear();
+    result.push_back(single ? std::optional(std::move(kernels)) : std::nullopt);
   }
   return result;
+}
+
+/// What a call takes longer for its sums.
+double epilogue_us(const Computation& computation, const Device& device, const std::vector<NodeId>& call,
+                   bool tf32) {
+  const auto with = matrix_product(computation, call, tf32);
+  const auto without = matrix_product(computation, std::span(call).first(1), tf32);
+  return library_time(device, *with).total_us - library_time(device, *without).total_us;
+}
+
+/// From now on the call makes what `nodes` had kernels make.
+void leave_to_call(astitch::Nodes& nodes, const std::vector<NodeId>& call) {
+  for (const NodeId op : call) {
+    astitch::NodeFacts& facts = nodes.facts[static_cast<std::size_t>(op)];
+    if (facts.role != PlanRole::kMemory || facts.transparent) continue;
+    facts.role = PlanRole::kLibrary;
+    facts.member = false;
+  }
+  for (const NodeId read : library_inputs(*nodes.computation, call))
+    nodes.facts[static_cast<std::size_t>(read)].buffer_needed = true;
+}
+
+/// Leaves to library calls what they add for less than kernels do, by more than the judge can be wrong.
+/// Returns those calls.
+std::vector<std::vector<NodeId>> take_epilogues(astitch::Nodes& nodes, const Device& device,
+                                                const astitch::Options& knobs, bool tf32, Base& base,
+                                                astitch::Recorder& recorder) {
+  const std::vector<automatic::Absorption> parts =
+      automatic::absorptions(nodes, base.candidates(), knobs.constraints);
+  std::vector<std::vector<Candidate>> candidates;
+  for (const automatic::Absorption& part : parts) candidates.push_back({part.after});
+  const auto planned_parts = planned(nodes, candidates, device, knobs);
+  std::vector<std::vector<NodeId>> calls;
+  for (std::size_t first = 0, end = 0; first < parts.size(); first = end) {
+    while (end < parts.size() && parts[end].kernel == parts[first].kernel) ++end;
+    const KernelPlan& kernel = base.kernels[static_cast<std::size_t>(parts[first].kernel)].plan;
+    const double was = knobs.judge->worth(*nodes.graph, device, {&kernel, 1}).us;
+    std::size_t best = end;
+    double best_us = was;
+    std::vector<double> us(end - first, was);
+    for (std::size_t p = first; p < end; ++p) {
+      if (!planned_parts[p]) continue;
+      us[p - first] = knobs.judge->worth(*nodes.graph, device, *planned_parts[p]).us;
+      for (const auto& call : parts[p].calls)
+        us[p - first] += epilogue_us(*nodes.computation, device, call, tf32);
+      if (us[p - first] < best_us) best_us = us[p - first], best = p;
+    }
+    const bool taken = best != end && best_us < (1 - kOtherForm) * was;
+    const std::size_t told = best == end ? first : best;
+    for (const std::vector<NodeId>& call : parts[told].calls)
+      recorder.add("epilogue", nodes.name(call.back()), nodes.name(call.front()), [&] {
+        std::string why = planned_parts[told]
+                              ? fmt::format("{:.2f} us with the call's additions, {:.2f} us in the kernel",
+                                            us[told - first], was)
+                              : "what is left is more than one kernel";
+        return taken ? Verdict::yes("auto.epilogue", why) : Verdict::no("auto.epilogue", why);
+      });
+    if (!taken) continue;
+    const int changed = parts[best].kernel;
+    base.take({&changed, 1}, {&parts[best].after, 1}, *planned_parts[best]);
+    for (const std::vector<NodeId>& call : parts[best].calls) {
+      leave_to_call(nodes, call);
+      calls.push_back(call);
+    }
+  }
+  base.drop_empty();
+  return calls;
 }
 
 /// Takes every recomputation that the judge says is faster by more than it can be wrong.
 void recompute(const astitch::Nodes& nodes, const Device& device, const astitch::Options& knobs, Base& base,
                astitch::Recorder& recorder) {
   const std::string kStep = "recompute";
-  std::vector<Candidate> ops;
-  for (const Base::Kernel& kernel : base.kernels) ops.push_back(kernel.op);
+  const std::vector<Candidate> ops = base.candidates();
   const std::vector<automatic::Recomputation> parts =
       automatic::recomputations(nodes, ops, knobs.constraints);
-  std::vector<std::vector<KernelPlan>> kernels = planned(nodes, parts, device, knobs);
+  std::vector<std::vector<Candidate>> candidates;
+  for (const automatic::Recomputation& part : parts) candidates.push_back(part.after);
+  auto kernels = planned(nodes, candidates, device, knobs);
   for (std::size_t p = 0; p < parts.size(); ++p) {
     const automatic::Recomputation& part = parts[p];
-    std::vector<KernelPlan>& after = kernels[p];
-    if (after.empty()) continue;
+    if (!kernels[p] || kernels[p]->empty()) continue;
+    std::vector<KernelPlan>& after = *kernels[p];
     std::vector<KernelPlan> before;
     for (const int k : part.kernels) before.push_back(base.kernels[static_cast<std::size_t>(k)].plan);
     const double was = knobs.judge->worth(*nodes.graph, device, before).us;
@@ -207,9 +290,9 @@ void recompute(const astitch::Nodes& nodes, const Device& device, const astitch:
       recorder.add(kStep, nodes.name(read.value), nodes.name(read.reader), [&] {
         return Verdict::no("auto.recompute", "read for what is computed again; " + why());
       });
-    base.take(part, std::move(after));
+    base.take(part.kernels, part.after, std::move(after));
   }
-  std::erase_if(base.kernels, [](const Base::Kernel& kernel) { return kernel.op.outputs.empty(); });
+  base.drop_empty();
 }
 
 }  // namespace
@@ -218,12 +301,14 @@ FusionPlan plan_auto(const Graph& graph, const Device& device, const PlanOptions
   FusionPlan plan = plan_astitch(graph, device, options);
   astitch::Options knobs = astitch::read_options(options);
   knobs.constraints = constraints(graph, device, options.edits);
-  const astitch::Nodes nodes = astitch::node_facts(graph);
+  astitch::Nodes nodes = astitch::node_facts(graph);
   astitch::Recorder recorder(options.record_decisions);
 
   Base base(nodes, std::move(plan.kernels));
   std::vector<KernelPlan> loose;
   base.find_xla(nodes, knobs.constraints, loose);
+  std::vector<std::vector<NodeId>> calls;
+  if (knobs.epilogues) calls = take_epilogues(nodes, device, knobs, options.tf32, base, recorder);
   if (knobs.recompute) recompute(nodes, device, knobs, base, recorder);
   for (const KernelPlan& kernel : base.gone) forget_forms(nodes, kernel, plan.decisions);
 
@@ -256,7 +341,7 @@ FusionPlan plan_auto(const Graph& graph, const Device& device, const PlanOptions
                 recorder);
   base.mark_computed_again(kernels);
 
-  FusionPlan chosen = assemble(graph, device, "auto", std::move(kernels));
+  FusionPlan chosen = assemble(graph, device, "auto", std::move(kernels), std::move(calls));
   chosen.options = std::move(plan.options);
   chosen.decisions = std::move(plan.decisions);
   std::vector<Decision> more = recorder.take();

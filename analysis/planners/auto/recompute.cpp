@@ -93,16 +93,13 @@ class Network {
 class Recomputer {
  public:
   Recomputer(const Nodes& nodes, const std::vector<Candidate>& kernels, const Constraints& constraints)
-      : nodes_(nodes), kernels_(kernels), constraints_(constraints), owner_(nodes.facts.size(), -1) {
+      : nodes_(nodes),
+        kernels_(kernels),
+        constraints_(constraints),
+        owner_(nodes.facts.size(), -1),
+        named_(constraints.named()) {
     for (int k = 0; k < count(); ++k)
       for (const NodeId op : kernels_[at(k)].members) owner_[at(op)] = k;
-    for (const auto& pairs : {constraints.together, constraints.apart})
-      for (const auto& [a, b] : pairs) named_.insert({a, b});
-    const auto name_all = [&](const auto& wanted) {
-      for (const auto& entry : wanted) named_.insert(entry.first);
-    };
-    name_all(constraints.schemes);
-    name_all(constraints.split_factor);
     for (int k = 0; k < count(); ++k) {
       reads_.push_back(reads_of(kernels_[at(k)].members));
       for (const NodeId value : reads_.back()) ++readers_[value];
@@ -133,7 +130,7 @@ class Recomputer {
 
   bool recomputable(NodeId op) const {
     const astitch::NodeFacts& facts = nodes_[op];
-    if (owner_[at(op)] < 0 || facts.isolated || facts.reduction || named_.contains(op)) return false;
+    if (owner_[at(op)] < 0 || facts.isolated || facts.reduction || contains_sorted(named_, op)) return false;
     const Node& node = nodes_.node(op);
     const bool maps =
         std::ranges::all_of(facts.edges, [](const astitch::Edge& edge) { return edge.map.has_value(); });
@@ -289,7 +286,7 @@ class Recomputer {
   std::vector<int> owner_;                  ///< by node: its kernel; -1: none
   std::vector<std::vector<NodeId>> reads_;  ///< by kernel, ascending
   std::map<NodeId, std::int64_t> readers_;  ///< kernels that read a value
-  std::set<NodeId> named_;                  ///< by overrides
+  std::vector<NodeId> named_;               ///< by overrides; ascending
 };
 
 }  // namespace

@@ -80,7 +80,7 @@ std::vector<Function> functions(const ForwardGraph& graph, const std::vector<Fus
         return Verdict::no(
             "tvm.library-epilogue",
             fmt::format("TVM computes these {} ops in the call's own kernel, without {} bytes of traffic; "
-                        "library calls take no epilogue here, so they are a kernel of their own",
+                        "the library's call has no such epilogue here, so they are a kernel of their own",
                         function.ops.size(), bytes));
       });
     }

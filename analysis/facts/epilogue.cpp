@@ -1,0 +1,127 @@
+#include "analysis/facts/epilogue.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "analysis/facts/facts.h"
+#include "analysis/facts/gemm.h"
+#include "analysis/plan/assemble.h"
+
+namespace stitchwork {
+namespace {
+
+bool has_epilogues(DType dtype) {
+  return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16;
+}
+
+/// A call, op by op.
+class Call {
+ public:
+  Call(const Computation& computation, NodeId product) : computation_(computation), value_(product) {
+    const Node& dot = computation.node(product);
+    if (dot.op != Op::kDot || !dot.attrs.dot || !has_epilogues(dot.shape.dtype)) return;
+    const Shape &lhs = computation.node(dot.operands[0]).shape,
+                &rhs = computation.node(dot.operands[1]).shape;
+    const bool types = lhs.dtype == rhs.dtype && has_epilogues(lhs.dtype) &&
+                       (dot.shape.dtype == lhs.dtype || dot.shape.dtype == DType::kF32);
+    if (!types || lhs.elements_count() == 0 || rhs.elements_count() == 0) return;
+    if (const auto gemm = gemm_of(dot, lhs, rhs)) columns_ = gemm->n;
+    epilogue_.product = product;
+  }
+
+  bool is_product() const { return columns_ > 0; }
+  /// What it makes so far, under its last name.
+  NodeId value() const { return value_; }
+  const Epilogue& epilogue() const { return epilogue_; }
+
+  /// Another name of the value, or a sum of it and one thing more. `broadcast`: the bias's, which the call
+  /// has too; kNoNode: there is none.
+  bool take(const Node& next, NodeId& broadcast) {
+    broadcast = kNoNode;
+    if (plan_role(next) == PlanRole::kAlias) {
+      if (next.shape.is_tuple || next.operands.size() != 1 || next.operands[0] != value_) return false;
+      value_ = next.id;
+      return true;
+    }
+    if (next.op != Op::kAdd || next.shape.dtype != computation_.node(value_).shape.dtype) return false;
+    const bool first = next.operands[0] == value_;
+    const NodeId other = next.operands[first ? 1 : 0];
+    if (other == value_ || next.operands[first ? 0 : 1] != value_) return false;
+    if (const Node& added = computation_.node(other); is_bias(added)) {
+      if (epilogue_.bias != kNoNode) return false;
+      epilogue_.bias = added.operands[0];
+      broadcast = other;
+    } else {
+      const Node& owner = computation_.node(buffer_of(computation_, other));
+      const bool view = plan_role(owner) == PlanRole::kMemory && is_index_map(owner);
+      if (epilogue_.addend != kNoNode || view || is_immediate(computation_, owner.id)) return false;
+      epilogue_.addend = other;
+    }
+    value_ = next.id;
+    return true;
+  }
+
+ private:
+  /// A broadcast of as many elements as the matrices have columns, along the dimensions that are theirs.
+  bool is_bias(const Node& node) const {
+    if (node.op != Op::kBroadcast || is_immediate(computation_, node.id)) return false;
+    const Shape& vector = computation_.node(node.operands[0]).shape;
+    if (vector.elements_count() != columns_) return false;
+    const std::vector<std::int64_t>& along = node.attrs.dimensions;
+    const auto first = static_cast<std::int64_t>(node.shape.dims.size() - along.size());
+    for (std::size_t d = 0; d < along.size(); ++d)
+      if (along[d] != first + static_cast<std::int64_t>(d)) return false;
+    return true;
+  }
+
+  const Computation& computation_;
+  NodeId value_;
+  std::int64_t columns_ = 0;  ///< of the product's matrices; 0: no library makes them
+  Epilogue epilogue_;
+};
+
+}  // namespace
+
+std::optional<Epilogue> epilogue_of(const Computation& computation, std::span<const NodeId> call) {
+  if (call.empty()) return std::nullopt;
+  Call made(computation, call.front());
+  if (!made.is_product()) return std::nullopt;
+  std::vector<NodeId> broadcasts, taken{call.front()};
+  for (const NodeId op : call.subspan(1)) {
+    NodeId broadcast = kNoNode;
+    if (!made.take(computation.node(op), broadcast)) continue;
+    taken.push_back(op);
+    if (broadcast != kNoNode) broadcasts.push_back(broadcast);
+  }
+  // What it took is all there is, with the broadcasts, and ends with a sum that is the call's result.
+  std::vector<NodeId> all = taken, named(call.begin(), call.end());
+  all.insert(all.end(), broadcasts.begin(), broadcasts.end());
+  std::ranges::sort(all);
+  std::ranges::sort(named);
+  if (all != named || taken.back() != call.back()) return std::nullopt;
+  return made.epilogue();
+}
+
+std::vector<std::vector<NodeId>> calls_with_epilogue(const Computation& computation,
+                                                     const std::vector<std::vector<NodeId>>& users,
+                                                     NodeId product) {
+  std::vector<std::vector<NodeId>> result;
+  Call call(computation, product);
+  if (!call.is_product()) return result;
+  std::vector<NodeId> ops{product}, broadcasts;
+  for (;;) {
+    const std::vector<NodeId>& readers = users[static_cast<std::size_t>(call.value())];
+    if (readers.size() != 1 || call.value() == computation.root) return result;
+    const Node& next = computation.node(readers.front());
+    NodeId broadcast = kNoNode;
+    if (!call.take(next, broadcast)) return result;
+    ops.push_back(next.id);
+    if (broadcast != kNoNode) broadcasts.push_back(broadcast);
+    if (next.op != Op::kAdd) continue;
+    std::vector<NodeId>& made = result.emplace_back(ops);
+    made.insert(made.end(), broadcasts.begin(), broadcasts.end());
+    std::sort(made.begin() + 1, made.end());
+  }
+}
+
+}  // namespace stitchwork

@@ -1,0 +1,161 @@
+// Sums in the library call of a product: what a call may hold, and where planner auto leaves them to it.
+#include "analysis/facts/epilogue.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "analysis/judge/library_cost.h"
+#include "analysis/plan/plan_memory.h"
+#include "analysis/planners/planner.h"
+#include "analysis/verify/verify.h"
+#include "core/base/error.h"
+#include "tests/support/graphs.h"
+
+namespace stitchwork {
+namespace TEST_FILE {
+
+using ::testing::Contains;
+using testing::dataset;
+using ::testing::ElementsAre;
+using testing::graph_of;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+/// The calls of product `d`, by the names of their ops.
+std::vector<std::vector<std::string>> calls_of(const std::string& text) {
+  const Graph graph = graph_of(text);
+  const Computation& computation = graph.entry_computation();
+  std::vector<std::vector<std::string>> result;
+  for (const auto& call : calls_with_epilogue(computation, computation.users(), computation.find("d"))) {
+    EXPECT_TRUE(epilogue_of(computation, call));
+    for (std::vector<std::string>& names = result.emplace_back(); const NodeId op : call)
+      names.push_back(computation.node(op).name);
+  }
+  return result;
+}
+
+const std::string kProduct = R"(
+    x = f32[64,32] parameter(0)
+    w = f32[32,48] parameter(1)
+    b = f32[48] parameter(2)
+    c = f32[64,48] parameter(3)
+    d = f32[64,48] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+)";
+
+TEST(Epilogue, ACallAddsABiasToItsColumnsAndAnArray) {
+  EXPECT_THAT(calls_of(kProduct + R"(
+    v = f32[64,48] broadcast(b), dimensions={1}
+    s = f32[64,48] add(v, d)
+    t = f32[64,48] add(s, c)
+    ROOT r = f32[64,48] tanh(t))"),
+              ElementsAre(ElementsAre("d", "v", "s"), ElementsAre("d", "v", "s", "t")));
+}
+
+TEST(Epilogue, OtherNamesOfTheProductLieBetween) {
+  EXPECT_THAT(calls_of(kProduct + R"(
+    e = f32[8,8,6,8] reshape(d)
+    bb = f32[6,8] reshape(b)
+    v = f32[8,8,6,8] broadcast(bb), dimensions={2,3}
+    s = f32[8,8,6,8] add(e, v)
+    ROOT r = f32[8,8,6,8] tanh(s))"),
+              ElementsAre(ElementsAre("d", "e", "v", "s")));
+}
+
+TEST(Epilogue, WhatALibraryDoesNotAddIsNoPartOfACall) {
+  const auto refused = [](const std::string& rest) { EXPECT_THAT(calls_of(kProduct + rest), IsEmpty()); };
+  refused(R"(  // a bias along rows
+    a = f32[64] parameter(4)
+    v = f32[64,48] broadcast(a), dimensions={0}
+    ROOT s = f32[64,48] add(d, v))");
+  refused(R"(  // half as many elements as there are columns
+    a = f32[24] parameter(4)
+    v = f32[64,2,24] broadcast(a), dimensions={2}
+    e = f32[64,2,24] reshape(d)
+    ROOT s = f32[64,2,24] add(e, v))");
+  refused("ROOT s = f32[64,48] add(d, d)");
+  refused("ROOT s = f32[64,48] subtract(d, c)");
+  refused(R"(  // something else reads the product
+    s = f32[64,48] add(d, c)
+    t = f32[64,48] tanh(d)
+    ROOT r = (f32[64,48], f32[64,48]) tuple(s, t))");
+  refused(R"(  // a number in the code
+    z = f32[] constant(2)
+    v = f32[64,48] broadcast(z), dimensions={}
+    ROOT s = f32[64,48] add(d, v))");
+  refused(R"(  // a view that lies nowhere
+    a = f32[64,96] parameter(4)
+    v = f32[64,48] slice(a), slice={[0:64], [0:96:2]}
+    ROOT s = f32[64,48] add(d, v))");
+}
+
+TEST(Epilogue, TwoArraysAreOneTooMany) {
+  EXPECT_THAT(calls_of(kProduct + R"(
+    a = f32[64,48] parameter(4)
+    s = f32[64,48] add(d, c)
+    ROOT t = f32[64,48] add(s, a))"),
+              ElementsAre(ElementsAre("d", "s")));
+}
+
+TEST(Epilogue, ItsTypesAreThoseThatLibrariesAddIn) {
+  for (const auto& [type, calls] : {std::pair{"f16", 1U}, {"bf16", 1U}, {"f64", 0U}, {"s32", 0U}}) {
+    std::string text = kProduct + "ROOT s = f32[64,48] add(d, c)";
+    for (std::size_t at = 0; (at = text.find("f32", at)) != std::string::npos;) text.replace(at, 3, type);
+    EXPECT_EQ(calls_of(text).size(), calls) << type;
+  }
+}
+
+const PlanStep& call_of(const FusionPlan& plan, const std::string& id) {
+  for (const PlanStep& step : plan.steps)
+    if (step.id == id) return step;
+  throw Error("no step " + id);
+}
+
+TEST(AutoEpilogue, PatternsThatTogetherAreACycleNeedNoKernelBehindTheProducts) {
+  const Graph graph = dataset("fs19_cycle");
+  for (const char* id : {"v100", "a100", "h100"}) {
+    const FusionPlan plan = make_plan(graph, device(id), "auto");
+    EXPECT_EQ(plan.counts.memory_kernels, 2);
+    EXPECT_EQ(plan.counts.library_calls, 2);
+    EXPECT_EQ(call_of(plan, "lib:p").nodes.size(), 2U);
+    EXPECT_EQ(call_of(plan, "lib:q").nodes.size(), 2U);
+    const FusionPlan off = make_plan(graph, device(id), "auto", {{{"epilogues", "off"}}});
+    EXPECT_EQ(call_of(off, "lib:p").nodes.size(), 1U);
+    EXPECT_LT(plan.predicted_us, off.predicted_us);
+  }
+}
+
+TEST(AutoEpilogue, TheCallReadsWhatItAdds) {
+  const Graph graph = dataset("fs19_cycle");
+  const Computation& computation = graph.entry_computation();
+  const FusionPlan plan = make_plan(graph, device("v100"), "auto");
+  const PlanStep& call = call_of(plan, "lib:p");
+  const auto with = matrix_product(computation, call.nodes),
+             without = matrix_product(computation, {call.nodes.data(), 1});
+  EXPECT_EQ(with->bytes - without->bytes, 4096 * 1024 * 4);
+  const Traffic moved = traffic(graph, plan, call);
+  EXPECT_THAT(moved.reads, Contains(computation.find("b")));
+  EXPECT_THAT(moved.writes, ElementsAre(computation.find("d")));
+}
+
+TEST(AutoEpilogue, VerifyRefusesACallThatNoLibraryMakes) {
+  const Graph graph = dataset("fs19_cycle");
+  const Computation& computation = graph.entry_computation();
+  FusionPlan plan = make_plan(graph, device("v100"), "auto");
+  for (PlanStep& step : plan.steps)
+    if (step.id == "lib:p") step.nodes.back() = computation.find("c");
+  const std::vector<Verdict> found = verify(graph, device("v100"), plan);
+  ASSERT_FALSE(found.empty());
+  EXPECT_THAT(found.front().why, HasSubstr("no library call computes p, c in one"));
+}
+
+TEST(AutoEpilogue, AnOverrideKeepsTheSumInItsKernel) {
+  const Graph graph = dataset("fs19_cycle");
+  PlanOptions options;
+  options.edits = {{EditKind::kForbidMerge, {"c", "d"}, "", 0}};
+  const FusionPlan plan = make_plan(graph, device("v100"), "auto", options);
+  EXPECT_EQ(call_of(plan, "lib:p").nodes.size(), 1U);
+  EXPECT_EQ(call_of(plan, "lib:q").nodes.size(), 1U);
+}
+
+}  // namespace TEST_FILE
+}  // namespace stitchwork
