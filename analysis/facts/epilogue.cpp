@@ -34,10 +34,9 @@ class Call {
   NodeId value() const { return value_; }
   const Epilogue& epilogue() const { return epilogue_; }
 
-  /// Another name of the value, or a sum of it and one thing more. `broadcast`: the bias's, which the call
-  /// has too; kNoNode: there is none.
-  bool take(const Node& next, NodeId& broadcast) {
-    broadcast = kNoNode;
+  /// Another name of the value, or a sum of it and one thing more. `views`: of the bias, which the call has
+  /// too, are added.
+  bool take(const Node& next, std::vector<NodeId>& views) {
     if (plan_role(next) == PlanRole::kAlias) {
       if (next.shape.is_tuple || next.operands.size() != 1 || next.operands[0] != value_) return false;
       value_ = next.id;
@@ -49,8 +48,7 @@ class Call {
     if (other == value_ || next.operands[first ? 0 : 1] != value_) return false;
     if (const Node& added = computation_.node(other); is_bias(added)) {
       if (epilogue_.bias != kNoNode) return false;
-      epilogue_.bias = added.operands[0];
-      broadcast = other;
+      epilogue_.bias = vector_of(added, views);
     } else {
       const Node& owner = computation_.node(buffer_of(computation_, other));
       const bool view = plan_role(owner) == PlanRole::kMemory && is_index_map(owner);
@@ -74,6 +72,29 @@ class Call {
     return true;
   }
 
+  /// What a bias spreads, through views that have its elements in its order (JAX writes f32[n], f32[1,n],
+  /// f32[n], f32[m,n]); those of them that lie nowhere, and the broadcast itself, are added to `views`.
+  NodeId vector_of(const Node& broadcast, std::vector<NodeId>& views) const {
+    views.push_back(broadcast.id);
+    NodeId vector = broadcast.operands[0];
+    std::vector<NodeId> passed;
+    for (NodeId id = vector;;) {
+      const Node& node = computation_.node(id);
+      const bool alias = plan_role(node) == PlanRole::kAlias;
+      const bool spreads = node.op == Op::kBroadcast && std::ranges::is_sorted(node.attrs.dimensions);
+      if (!(alias || spreads) || node.operands.size() != 1) return vector;
+      const Shape& below = computation_.node(node.operands[0]).shape;
+      if (node.shape.is_tuple || below.is_tuple || below.elements_count() != node.shape.elements_count())
+        return vector;
+      passed.push_back(id);
+      id = node.operands[0];
+      if (alias) continue;
+      views.insert(views.end(), passed.begin(), passed.end());
+      passed.clear();
+      vector = id;
+    }
+  }
+
   const Computation& computation_;
   NodeId value_;
   std::int64_t columns_ = 0;  ///< of the product's matrices; 0: no library makes them
@@ -86,16 +107,12 @@ std::optional<Epilogue> epilogue_of(const Computation& computation, std::span<co
   if (call.empty()) return std::nullopt;
   Call made(computation, call.front());
   if (!made.is_product()) return std::nullopt;
-  std::vector<NodeId> broadcasts, taken{call.front()};
-  for (const NodeId op : call.subspan(1)) {
-    NodeId broadcast = kNoNode;
-    if (!made.take(computation.node(op), broadcast)) continue;
-    taken.push_back(op);
-    if (broadcast != kNoNode) broadcasts.push_back(broadcast);
-  }
-  // What it took is all there is, with the broadcasts, and ends with a sum that is the call's result.
+  std::vector<NodeId> views, taken{call.front()};
+  for (const NodeId op : call.subspan(1))
+    if (made.take(computation.node(op), views)) taken.push_back(op);
+  // What it took is all there is, with the views, and ends with a sum that is the call's result.
   std::vector<NodeId> all = taken, named(call.begin(), call.end());
-  all.insert(all.end(), broadcasts.begin(), broadcasts.end());
+  all.insert(all.end(), views.begin(), views.end());
   std::ranges::sort(all);
   std::ranges::sort(named);
   if (all != named || taken.back() != call.back()) return std::nullopt;
@@ -108,18 +125,16 @@ std::vector<std::vector<NodeId>> calls_with_epilogue(const Computation& computat
   std::vector<std::vector<NodeId>> result;
   Call call(computation, product);
   if (!call.is_product()) return result;
-  std::vector<NodeId> ops{product}, broadcasts;
+  std::vector<NodeId> ops{product}, views;
   for (;;) {
     const std::vector<NodeId>& readers = users[static_cast<std::size_t>(call.value())];
     if (readers.size() != 1 || call.value() == computation.root) return result;
     const Node& next = computation.node(readers.front());
-    NodeId broadcast = kNoNode;
-    if (!call.take(next, broadcast)) return result;
+    if (!call.take(next, views)) return result;
     ops.push_back(next.id);
-    if (broadcast != kNoNode) broadcasts.push_back(broadcast);
     if (next.op != Op::kAdd) continue;
     std::vector<NodeId>& made = result.emplace_back(ops);
-    made.insert(made.end(), broadcasts.begin(), broadcasts.end());
+    made.insert(made.end(), views.begin(), views.end());
     std::sort(made.begin() + 1, made.end());
   }
 }

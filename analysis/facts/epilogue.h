@@ -18,8 +18,8 @@ struct Epilogue {
   NodeId addend = kNoNode;  ///< an array of the product's elements, in memory; kNoNode: none
 };
 
-/// Of a call of these ops: its product, then what else it computes (sums, broadcasts of the bias, other names
-/// of values), ascending. Nothing where no call makes all of them.
+/// Of a call of these ops: its product, then what else it computes (sums, views of the bias, other names of
+/// values), ascending. Nothing where no call makes all of them.
 std::optional<Epilogue> epilogue_of(const Computation& computation, std::span<const NodeId> call);
 
 /// The calls that make `product` and one or two sums that follow it, those of fewer sums first. `users`: of

@@ -31,11 +31,15 @@ class Importer {
         source_(source),
         record_(record) {}
 
-  FusionPlan run(const std::vector<ImportedKernel>& fusions) {
+  FusionPlan run(const std::vector<ImportedKernel>& fusions, std::vector<std::vector<NodeId>> calls) {
+    for (const std::vector<NodeId>& call : calls) {
+      call_of_.emplace(call.back(), call);
+      made_.insert(call.begin(), call.end());
+    }
     for (const ImportedKernel& fusion : fusions) import(fusion);
     add_unfused();
     mark_recomputed(kernels_);
-    FusionPlan plan = assemble(graph_, device_, source_.planner, std::move(kernels_));
+    FusionPlan plan = assemble(graph_, device_, source_.planner, std::move(kernels_), std::move(calls));
     plan.decisions = std::move(decisions_);
     return plan;
   }
@@ -277,6 +281,8 @@ class Importer {
     for (auto at = computation_.nodes.rbegin(); at != computation_.nodes.rend(); ++at) {
       const PlanRole role = plan_role(*at);
       if (role == PlanRole::kLibrary || role == PlanRole::kOpaque) want(library_inputs(computation_, *at));
+      if (const auto call = call_of_.find(at->id); call != call_of_.end())
+        want(library_inputs(computation_, call->second));
       if (role != PlanRole::kMemory || made_.contains(at->id)) continue;
       // An immediate is written only where a call or the result reads it from memory.
       if (is_immediate(computation_, at->id) && !wanted.contains(at->id)) continue;
@@ -312,6 +318,7 @@ class Importer {
   std::vector<std::vector<NodeId>> fusions_;      ///< ops of each, ascending
   std::unordered_map<NodeId, std::size_t> held_;  ///< the first fusion that holds an op
   std::set<NodeId> made_;
+  std::map<NodeId, std::vector<NodeId>> call_of_;  ///< by the result of a call of several ops
   std::vector<Decision> decisions_;
 };
 
@@ -326,8 +333,9 @@ Verdict takes_imported(const Graph& graph) {
 }
 
 FusionPlan plan_fusions(const Graph& graph, const Device& device, const FusionSource& source,
-                        const std::vector<ImportedKernel>& fusions, bool record_decisions) {
-  return Importer(graph, device, source, record_decisions).run(fusions);
+                        const std::vector<ImportedKernel>& fusions, bool record_decisions,
+                        std::vector<std::vector<NodeId>> calls) {
+  return Importer(graph, device, source, record_decisions).run(fusions, std::move(calls));
 }
 
 FusionPlan plan_imported(const Graph& graph, const Device& device, const PlanOptions& options) {

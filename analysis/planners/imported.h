@@ -16,8 +16,10 @@ struct FusionSource {
   std::string said;     ///< in decisions, before what they are of: "imported from the dump"
 };
 
-/// A kernel for each fusion where one can be (docs/planners/imported.md), and for each op outside them.
+/// A kernel for each fusion where one can be (docs/planners/imported.md), and for each op outside them and
+/// outside `calls` (analysis/facts/epilogue.h).
 FusionPlan plan_fusions(const Graph& graph, const Device& device, const FusionSource& source,
-                        const std::vector<ImportedKernel>& fusions, bool record_decisions);
+                        const std::vector<ImportedKernel>& fusions, bool record_decisions,
+                        std::vector<std::vector<NodeId>> calls = {});
 
 }  // namespace stitchwork

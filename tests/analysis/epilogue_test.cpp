@@ -61,6 +61,16 @@ TEST(Epilogue, OtherNamesOfTheProductLieBetween) {
               ElementsAre(ElementsAre("d", "e", "v", "s")));
 }
 
+TEST(Epilogue, ABiasMayBeSpreadInStepsOfWhichOnlyTheLastRepeatsIt) {
+  EXPECT_THAT(calls_of(kProduct + R"(
+    o = f32[1,48] broadcast(b), dimensions={1}
+    p = f32[48] reshape(o)
+    v = f32[64,48] broadcast(p), dimensions={1}
+    s = f32[64,48] add(d, v)
+    ROOT r = f32[64,48] tanh(s))"),
+              ElementsAre(ElementsAre("d", "o", "p", "v", "s")));
+}
+
 TEST(Epilogue, WhatALibraryDoesNotAddIsNoPartOfACall) {
   const auto refused = [](const std::string& rest) { EXPECT_THAT(calls_of(kProduct + rest), IsEmpty()); };
   refused(R"(  // a bias along rows

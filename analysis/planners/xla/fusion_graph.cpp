@@ -170,6 +170,21 @@ void FusionGraph::fuse(int producer, int consumer) {
   collect(producer);
 }
 
+void FusionGraph::make_call(const std::vector<NodeId>& call) {
+  const int i = provider(call.back());
+  std::unordered_set<NodeId>& members = members_[static_cast<std::size_t>(i)];
+  members.insert(call.begin(), call.end());
+  std::vector<NodeId> reads;
+  for (const NodeId op : call) reads = united(reads, (*this)[provider(op)].reads);
+  std::erase_if(reads, [&](NodeId value) { return members.contains(value); });
+  std::vector<int> others;
+  for (const NodeId op : call)
+    if (provider(op) != i) others.push_back(provider(op));
+  instructions_[static_cast<std::size_t>(i)].ops = call;
+  set_reads(i, std::move(reads));
+  for (const int other : others) collect(other);
+}
+
 void FusionGraph::join(int into, int other) {
   const std::vector<NodeId> roots = (*this)[other].roots;
   absorb(into, other, true);

@@ -58,7 +58,7 @@ class FusionGraph {
   /// The pseudo-instruction that reads the result.
   int result() const { return size() - 1; }
 
-  /// Its single op; for plain instructions.
+  /// Its single op, of a call its product; for plain instructions.
   const Node& op(int i) const { return computation_.node((*this)[i].ops.at(0)); }
   /// A tiled reduction, or a fusion rooted at one: the first such root, else kNoNode.
   NodeId reduction_root(int i) const;
@@ -68,6 +68,8 @@ class FusionGraph {
 
   /// Copies the ops of `producer` into `consumer`; the producer goes away when nobody reads it any more.
   void fuse(int producer, int consumer);
+  /// One instruction, a plain one of its product, for a call (analysis/facts/epilogue.h).
+  void make_call(const std::vector<NodeId>& call);
   /// One instruction with the roots of both.
   void join(int into, int other);
   /// From now on Triton emits it, and what is fused with it.

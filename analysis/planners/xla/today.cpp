@@ -1,8 +1,12 @@
 // XLA of today on this graph (docs/planners/xla-today.md): normalisations, priority fusion, multi-output
 // fusion, then a kernel for every instruction that is left.
+#include "analysis/facts/epilogue.h"
+#include "analysis/facts/facts.h"
+#include "analysis/plan/assemble.h"
 #include "analysis/planners/imported.h"
 #include "analysis/planners/planner.h"
 #include "analysis/planners/xla/fusion_graph.h"
+#include "core/base/sorted.h"
 
 namespace stitchwork {
 namespace {
@@ -21,12 +25,39 @@ const char* emitter(xla::InstructionKind kind) {
   }
 }
 
+/// XLA's GemmRewriter (FuseVectorBiasAdd, FuseMatrixBiasAdd): a call adds what follows its product, whatever
+/// else might be fused with that, but for a parameter, which it might have to overwrite.
+std::vector<std::vector<NodeId>> calls_of(const Computation& computation, const std::vector<NodeId>& named) {
+  std::vector<std::vector<NodeId>> result;
+  std::vector<NodeId> taken;
+  const auto users = computation.users();
+  for (const Node& node : computation.nodes) {
+    if (!is_product(node)) continue;
+    std::vector<std::vector<NodeId>> calls = calls_with_epilogue(computation, users, node.id);
+    std::erase_if(calls, [&](const std::vector<NodeId>& call) {
+      const NodeId addend = epilogue_of(computation, call)->addend;
+      return (addend != kNoNode && computation.node(buffer_of(computation, addend)).op == Op::kParameter) ||
+             std::ranges::any_of(call, [&](NodeId op) {
+               return contains_sorted(named, op) || (op != call.front() && contains_sorted(taken, op) &&
+                                                     computation.node(op).op == Op::kAdd);
+             });
+    });
+    if (calls.empty()) continue;
+    for (const NodeId op : calls.back()) insert_sorted(taken, op);
+    result.push_back(std::move(calls.back()));
+  }
+  return result;
+}
+
 }  // namespace
 
 FusionPlan plan_xla_today(const Graph& graph, const Device& device, const PlanOptions& options) {
   const Computation& computation = graph.entry_computation();
   xla::Recorder recorder(options.record_decisions, computation);
-  xla::FusionGraph fusion(graph, constraints(graph, device, options.edits));
+  const Constraints wanted = constraints(graph, device, options.edits);
+  const std::vector<std::vector<NodeId>> calls = calls_of(computation, wanted.named());
+  xla::FusionGraph fusion(graph, wanted);
+  for (const std::vector<NodeId>& call : calls) fusion.make_call(call);
   if (device.cc_major >= kFirstOfTriton) xla::fuse_normalizations(fusion, recorder);
   xla::priority_fusion(fusion, device, recorder);
   xla::multi_output_fusion_of_today(fusion, recorder);
@@ -37,9 +68,14 @@ FusionPlan plan_xla_today(const Graph& graph, const Device& device, const PlanOp
     fusions.push_back(
         {computation.node(one.roots.back()).name, emitter(one.kind), fusion.sorted_ops(i), one.roots});
   }
-  FusionPlan plan =
-      plan_fusions(graph, device, {"xla-today", "XLA's rules of today"}, fusions, options.record_decisions);
+  FusionPlan plan = plan_fusions(graph, device, {"xla-today", "XLA's rules of today"}, fusions,
+                                 options.record_decisions, calls);
   std::vector<Decision> decisions = recorder.take();
+  if (options.record_decisions)
+    for (const std::vector<NodeId>& call : calls)
+      decisions.push_back(
+          {"epilogue", computation.node(call.back()).name, computation.node(call.front()).name,
+           Verdict::yes("xla-today.epilogue", "XLA's GemmRewriter: the product's call adds it")});
   decisions.insert(decisions.end(), plan.decisions.begin(), plan.decisions.end());
   plan.decisions = std::move(decisions);
   return plan;
