@@ -96,6 +96,7 @@ class Lowering {
   bool lower_bulk(const Opcode& op);
   void set_reduction(IrInst& i, const Opcode& op);
   bool lower_tensor_copy(const Opcode& op);
+  void require_tensor_copies(const Opcode& op);
   bool lower_tensor_map(const Opcode& op);
   std::uint32_t tensor_map_address(const Operand& map);
   bool lower_wgmma(const Opcode& op);

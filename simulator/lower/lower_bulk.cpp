@@ -147,7 +147,7 @@ bool Lowering::lower_bulk(const Opcode& op) {
     i.flags = read;
     return true;
   }
-  if (!is_bulk_form(s.opcode)) unknown();
+  if (bulk_form(s.opcode).empty()) unknown();
   const bool hint = op.has("L2::cache_hint"), multicast = op.has("multicast::cluster");
   if (rest[0] == "prefetch") return true;  // what is in L2 is not asked for
   const bool load = rest[0] != "global";
