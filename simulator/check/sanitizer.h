@@ -384,9 +384,9 @@ class BlockSanitizer final : public BlockChecks {
   /// By warp, of the first part of a vector that two instructions store: that, and the lanes that have set no
   /// element of it.
   struct UnsetPart {
-    std::uint32_t first = 0, lanes = 0;
+    std::uint32_t first = ~0u, lanes = 0;
   };
-  std::array<UnsetPart, kGangWarps> unset_parts_{};
+  std::array<UnsetPart, kGangWarps> unset_parts_;
 };
 
 }  // namespace stitchwork::sim

@@ -65,6 +65,7 @@ std::uint64_t bits_of_result(const Rule& rule, const Source (&in)[4]) {
       return field == 0 ? all : (shifted & low_bits(there)) | (sign ? ~low_bits(there) : 0);
     }
     case Rule::Kind::kCopy:
+    case Rule::Kind::kNot:
     case Rule::Kind::kConvert:
       return a.set | ~low_bits(rule.from);
     case Rule::Kind::kConvertSigned:
@@ -87,6 +88,7 @@ int sources_of(Rule::Kind kind) {
   using Kind = Rule::Kind;
   switch (kind) {
     case Kind::kCopy:
+    case Kind::kNot:
     case Kind::kConvert:
     case Kind::kConvertSigned:
       return 1;

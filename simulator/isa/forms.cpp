@@ -116,7 +116,8 @@ constexpr std::string_view kBulkPatterns[] = {
     "cp.async.bulk.wait_group{,.read}",
     "cp.reduce.async.bulk.global.shared::cta.bulk_group{,.L2::cache_hint}.{add.u32,add.s32,add.u64,add.f32,"
     "add.f64,"
-    "add.noftz.f16,add.noftz.bf16,min.u32,min.s32,min.u64,min.s64,max.u32,max.s32,max.u64,max.s64,and.b32,"
+    "add.noftz.f16,add.noftz.bf16,min.u32,min.s32,min.u64,min.s64,min.f16,min.bf16,max.u32,max.s32,max.u64,"
+    "max.s64,max.f16,max.bf16,and.b32,"
     "and.b64,"
     "or.b32,or.b64,xor.b32,xor.b64,inc.u32,dec.u32}",
     "cp.reduce.async.bulk.tensor.{1d,2d,3d,4d,5d}.global.shared::cta.{add,min,max,inc,dec,and,or,xor}{,.tile}"
@@ -249,6 +250,9 @@ const MissingFeature* missing_feature(std::string_view base) {
       {"sured", kTextures, kPointer},
       {"suq", kTextures, kPointer},
       {"istypep", kTextures, kPointer},
+      {"clusterlaunchcontrol",
+       "clusterlaunchcontrol, which takes over the work of clusters that have not started, is not simulated",
+       "compile for sm_90, or give each block its work by its index or by an atomic counter"},
       {"multimem", "multimem works on memory that several GPUs map together, and one GPU is simulated",
        "load, reduce and store through the pointer of one GPU"},
       {"tcgen05", "tcgen05, the tensor cores of sm_100 with a memory of their own, is not simulated",

@@ -280,8 +280,8 @@ Program Lowering::run() {
     throw Error(file_.file, fn_.info.line, 1, fmt::format("kernel '{}' has no instructions", fn_.info.name));
   emit("@exit").guarded = false;
   mark_polls();
-  mark_guesses();
   propagate_copies(f_);
+  mark_guesses();
   mark_memos();
   finish(program_);
   return std::move(program_);

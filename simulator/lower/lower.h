@@ -113,6 +113,7 @@ class Lowering {
   std::uint32_t within_shared(const Operand& address);
   void set_address(IrInst& i, const Operand& address);
   std::uint32_t whole_address(const Operand& address);
+  std::uint32_t clock_value(std::string_view name);
   std::uint32_t address_value(const Operand& address, std::int64_t* offset);
   bool lower_control(const Opcode& op);
   void lower_barrier(const Opcode& op);

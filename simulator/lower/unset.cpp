@@ -92,8 +92,11 @@ void add_bit_fields(const IrFunction& f, std::vector<bool>& unset) {
     open.push_back(v);
   };
   std::vector<std::vector<const IrInst*>> makers(f.values.size());
+  std::vector<bool> otherwise(f.values.size());  // used
   for (const IrBlock& b : f.blocks) {
     for (const IrInst& i : b.insts) {
+      for (int k = 0; k < 6; ++k)
+        if ((i.uses >> k & 1) && !(is_passing(i, "@st.") && k < i.count)) otherwise[i.o[k]] = true;
       if (bit_rule(i).kind != Kind::kNone || unset_rule(i) == TrackedInst::Rule::kChoice)
         makers[i.o[0]].push_back(&i);
       for (int k = 0; k < i.count && is_passing(i, "@st."); ++k)
@@ -116,7 +119,9 @@ void add_bit_fields(const IrFunction& f, std::vector<bool>& unset) {
   for (const IrBlock& b : f.blocks)
     for (const IrInst& i : b.insts)
       for (int k = 0; k < i.count && is_passing(i, "@ld."); ++k)
-        if ((i.defs >> k & 1) && (becomes[i.o[k]] & kMaskedAndStored)) unset[i.o[k]] = true;
+        if ((i.defs >> k & 1) &&
+            ((becomes[i.o[k]] & kMaskedAndStored) || ((becomes[i.o[k]] & kStored) && !otherwise[i.o[k]])))
+          unset[i.o[k]] = true;
 }
 
 }  // namespace
@@ -167,7 +172,7 @@ BitRule rule_of(const std::string& form) {
                 {"and", Kind::kAnd, Kind::kAnd},
                 {"or", Kind::kOr, Kind::kOr},
                 {"xor", Kind::kBoth, Kind::kBoth},
-                {"not", Kind::kConvert, Kind::kConvert},
+                {"not", Kind::kNot, Kind::kNot},
                 {"shl", Kind::kLeft, Kind::kLeft},
                 {"shr", Kind::kRight, Kind::kRightSigned},
                 {"bfi", Kind::kInsert, Kind::kInsert},

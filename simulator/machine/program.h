@@ -113,7 +113,8 @@ struct BitRule {
     kExtract,
     kExtractSigned,
     kCopy,
-    kConvert,  ///< or the complement
+    kNot,
+    kConvert,
     kConvertSigned,
   };
   Kind kind = Kind::kNone;
