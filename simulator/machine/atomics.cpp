@@ -80,6 +80,17 @@ std::uint32_t both_halves(std::uint32_t a, std::uint32_t b, F f) {
          std::uint32_t(f(std::uint16_t(a >> 16), std::uint16_t(b >> 16))) << 16;
 }
 
+/// Operations on halves, and on two at once.
+constexpr struct {
+  AtomicOp one, two;
+  std::uint16_t (*value)(std::uint16_t, std::uint16_t);
+} kOfHalves[] = {{AtomicOp::kAddF16, AtomicOp::kAddF16x2, add_half},
+                 {AtomicOp::kAddBF16, AtomicOp::kAddBF16x2, add_bf16},
+                 {AtomicOp::kMinF16, AtomicOp::kMinF16x2, half_extremum<false>},
+                 {AtomicOp::kMinBF16, AtomicOp::kMinBF16x2, bf16_extremum<false>},
+                 {AtomicOp::kMaxF16, AtomicOp::kMaxF16x2, half_extremum<true>},
+                 {AtomicOp::kMaxBF16, AtomicOp::kMaxBF16x2, bf16_extremum<true>}};
+
 }  // namespace
 
 std::optional<AtomicForm> find_atomic(std::string_view operation, std::string_view type) {
@@ -109,30 +120,6 @@ std::uint64_t apply_atomic(AtomicOp op, std::byte* p, std::uint64_t x, std::uint
                            [&](float v) { return flushed(flushed(v) + flushed(std::bit_cast<float>(x32))); });
     case AtomicOp::kAddF64:
       return update<double>(p, changed, [&](double v) { return v + std::bit_cast<double>(x); });
-    case AtomicOp::kAddF16:
-      return update<u16>(p, changed, [&](u16 v) { return add_half(v, u16(x)); });
-    case AtomicOp::kAddF16x2:
-      return update<u32>(p, changed, [&](u32 v) { return both_halves(v, x32, add_half); });
-    case AtomicOp::kAddBF16:
-      return update<u16>(p, changed, [&](u16 v) { return add_bf16(v, u16(x)); });
-    case AtomicOp::kAddBF16x2:
-      return update<u32>(p, changed, [&](u32 v) { return both_halves(v, x32, add_bf16); });
-    case AtomicOp::kMinF16:
-      return update<u16>(p, changed, [&](u16 v) { return half_extremum<false>(v, u16(x)); });
-    case AtomicOp::kMinF16x2:
-      return update<u32>(p, changed, [&](u32 v) { return both_halves(v, x32, half_extremum<false>); });
-    case AtomicOp::kMinBF16:
-      return update<u16>(p, changed, [&](u16 v) { return bf16_extremum<false>(v, u16(x)); });
-    case AtomicOp::kMinBF16x2:
-      return update<u32>(p, changed, [&](u32 v) { return both_halves(v, x32, bf16_extremum<false>); });
-    case AtomicOp::kMaxF16:
-      return update<u16>(p, changed, [&](u16 v) { return half_extremum<true>(v, u16(x)); });
-    case AtomicOp::kMaxF16x2:
-      return update<u32>(p, changed, [&](u32 v) { return both_halves(v, x32, half_extremum<true>); });
-    case AtomicOp::kMaxBF16:
-      return update<u16>(p, changed, [&](u16 v) { return bf16_extremum<true>(v, u16(x)); });
-    case AtomicOp::kMaxBF16x2:
-      return update<u32>(p, changed, [&](u32 v) { return both_halves(v, x32, bf16_extremum<true>); });
     case AtomicOp::kExch32:
       return update<u32>(p, changed, [&](u32) { return x32; });
     case AtomicOp::kExch64:
@@ -175,6 +162,12 @@ std::uint64_t apply_atomic(AtomicOp op, std::byte* p, std::uint64_t x, std::uint
       return update<u32>(p, changed, [&](u32 v) { return v >= x32 ? 0 : v + 1; });
     case AtomicOp::kDec32:
       return update<u32>(p, changed, [&](u32 v) { return v == 0 || v > x32 ? x32 : v - 1; });
+    default:
+      break;
+  }
+  for (const auto& [one, two, value] : kOfHalves) {
+    if (op == one) return update<u16>(p, changed, [&](u16 v) { return value(v, u16(x)); });
+    if (op == two) return update<u32>(p, changed, [&](u32 v) { return both_halves(v, x32, value); });
   }
   __builtin_unreachable();
 }
