@@ -165,9 +165,9 @@ std::uint64_t apply_atomic(AtomicOp op, std::byte* p, std::uint64_t x, std::uint
     default:
       break;
   }
-  for (const auto& [one, two, value] : kOfHalves) {
-    if (op == one) return update<u16>(p, changed, [&](u16 v) { return value(v, u16(x)); });
-    if (op == two) return update<u32>(p, changed, [&](u32 v) { return both_halves(v, x32, value); });
+  for (const auto& of : kOfHalves) {
+    if (op == of.one) return update<u16>(p, changed, [&](u16 v) { return of.value(v, u16(x)); });
+    if (op == of.two) return update<u32>(p, changed, [&](u32 v) { return both_halves(v, x32, of.value); });
   }
   __builtin_unreachable();
 }
