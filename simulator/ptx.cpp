@@ -97,6 +97,8 @@ std::vector<std::string> supported_instructions() {
         "exch,cas,min,max,"
         "and,or,xor,"
         "inc,dec}.TYPE",
+        "{atom,red}.global.{add,min,max}.noftz{.v2,.v4,.v8}.{f16,bf16}",
+        "{atom,red}.global.{add,min,max}.noftz{.v2,.v4}.{f16x2,bf16x2}", "{atom,red}.global.add{.v2,.v4}.f32",
         "red{.relaxed,.release}{.cta,.cluster,.gpu,.sys}{.global,.shared,.shared::cluster}"
         ".{add,min,max,and,or,xor,"
         "inc,dec}.TYPE",

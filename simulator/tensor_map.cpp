@@ -11,8 +11,11 @@ namespace {
 /// How the bytes of a map begin.
 constexpr std::uint64_t kMagic = 0x70616d726f736e74;  // "tnsormap"
 
-/// The limits of cuTensorMapEncodeTiled (CUDA driver API, "Tensor Map Object Management").
-constexpr std::uint32_t kMostBox = 256, kMostElementStride = 8;
+/// The limits of cuTensorMapEncodeTiled and cuTensorMapEncodeIm2col (CUDA driver API, "Tensor Map Object
+/// Management").
+constexpr std::uint32_t kMostBox = 256, kMostElementStride = 8, kMostPixels = 1024;
+/// Bits of a corner, by the number of spatial dimensions.
+constexpr int kCornerBits[] = {0, 16, 8, 5};
 constexpr std::uint64_t kMostDim = std::uint64_t{1} << 32, kMostStride = std::uint64_t{1} << 40;
 constexpr std::uint64_t kMapUnit = 16;
 constexpr std::uint64_t kMostBoxBytes = std::uint64_t{1} << 18;  // of shared memory an SM has less
@@ -22,9 +25,11 @@ struct MapBytes {
   std::uint64_t dims[TensorMap::kMaxRank];
   std::uint64_t strides[TensorMap::kMaxRank - 1];
   std::uint16_t box[TensorMap::kMaxRank];
+  std::int16_t lower_corner[TensorMap::kMaxSpatial], upper_corner[TensorMap::kMaxSpatial];
+  std::uint16_t pixels;
   std::uint8_t element_strides[TensorMap::kMaxRank];
-  std::uint8_t type, rank, swizzle, fill_nan;
-  std::uint8_t unused[21];
+  std::uint8_t type, rank, swizzle, fill_nan, mode;
+  std::uint8_t unused[6];
 };
 static_assert(sizeof(MapBytes) == TensorMap::kBytes && offsetof(MapBytes, address) == TensorMap::kAddressAt);
 
@@ -61,8 +66,40 @@ unsigned TensorMap::element_bytes() const {
 
 std::uint64_t TensorMap::box_bytes() const {
   std::uint64_t bytes = row_bytes();
+  if (mode == TensorMode::kIm2col) return bytes * pixels;
   for (int d = 1; d < rank; ++d) bytes *= copied(d);
   return bytes;
+}
+
+std::string TensorMap::wrong_box() const {
+  for (int d = 0; d < rank; ++d)
+    if (box[d] == 0 || box[d] > kMostBox)
+      return fmt::format("the box has {} elements in dimension {}: 1 to {} are possible", box[d], d,
+                         kMostBox);
+  return "";
+}
+
+std::string TensorMap::wrong_columns() const {
+  if (rank < 3) return fmt::format("rank {}: im2col takes 3 to {}", rank, kMaxRank);
+  if (box[0] == 0 || box[0] > kMostBox)
+    return fmt::format("{} channels a pixel: 1 to {} are possible", box[0], kMostBox);
+  if (pixels == 0 || pixels > kMostPixels)
+    return fmt::format("{} pixels a column: 1 to {} are possible", pixels, kMostPixels);
+  const std::int32_t limit = 1 << (kCornerBits[spatial()] - 1);
+  for (int d = 1; d <= spatial(); ++d) {
+    for (const std::int32_t corner : {lower_corner[d - 1], upper_corner[d - 1]})
+      if (corner < -limit || corner >= limit)
+        return fmt::format("a corner {} of the pixels' box in dimension {}: {} to {} are possible", corner, d,
+                           -limit, limit - 1);
+    if (last_corner(d) < lower_corner[d - 1])
+      return fmt::format("the pixels' box of dimension {} ends at {}, before it begins at {}", d,
+                         last_corner(d), lower_corner[d - 1]);
+  }
+  // The ISA has strides along D, H and W alone.
+  if (element_strides[rank - 1] != 1)
+    return fmt::format("element stride {} of the batch dimension {}, which im2col has none of",
+                       element_strides[rank - 1], rank - 1);
+  return "";
 }
 
 std::string TensorMap::wrong() const {
@@ -70,9 +107,6 @@ std::string TensorMap::wrong() const {
   if (address % kMapUnit != 0) return "the tensor's address is no multiple of 16";
   for (int d = 0; d < rank; ++d) {
     if (dims[d] == 0 || dims[d] > kMostDim) return fmt::format("dimension {} has {} elements", d, dims[d]);
-    if (box[d] == 0 || box[d] > kMostBox)
-      return fmt::format("the box has {} elements in dimension {}: 1 to {} are possible", box[d], d,
-                         kMostBox);
     if (element_strides[d] == 0 || element_strides[d] > kMostElementStride)
       return fmt::format("element stride {} of dimension {}: 1 to {} are possible", element_strides[d], d,
                          kMostElementStride);
@@ -80,6 +114,8 @@ std::string TensorMap::wrong() const {
       return fmt::format("the stride of dimension {} is {} bytes: multiples of 16 below 2^40 are possible", d,
                          strides[d - 1]);
   }
+  const std::string shape = mode == TensorMode::kIm2col ? wrong_columns() : wrong_box();
+  if (!shape.empty()) return shape;
   if (row_bytes() % kMapUnit != 0)
     return fmt::format("a row of the box has {} bytes, which is no multiple of 16", row_bytes());
   if (const unsigned span = swizzle_span(swizzle); span != 0 && row_bytes() != span)
@@ -108,6 +144,12 @@ std::array<std::byte, TensorMap::kBytes> TensorMap::encode() const {
     b.element_strides[d] = static_cast<std::uint8_t>(element_strides[d]);
     if (d > 0) b.strides[d - 1] = strides[d - 1];
   }
+  for (int d = 0; d < kMaxSpatial; ++d) {
+    b.lower_corner[d] = static_cast<std::int16_t>(lower_corner[d]);
+    b.upper_corner[d] = static_cast<std::int16_t>(upper_corner[d]);
+  }
+  b.pixels = static_cast<std::uint16_t>(pixels);
+  b.mode = static_cast<std::uint8_t>(mode);
   b.type = static_cast<std::uint8_t>(type);
   b.rank = static_cast<std::uint8_t>(rank);
   b.swizzle = static_cast<std::uint8_t>(swizzle);
@@ -122,7 +164,8 @@ std::optional<TensorMap> TensorMap::decode(std::span<const std::byte> bytes) {
   if (bytes.size() < sizeof b) return std::nullopt;
   std::memcpy(&b, bytes.data(), sizeof b);
   if (b.magic != kMagic || b.type > static_cast<std::uint8_t>(TensorElement::kBF16) ||
-      b.swizzle > static_cast<std::uint8_t>(Swizzle::k128B))
+      b.swizzle > static_cast<std::uint8_t>(Swizzle::k128B) ||
+      b.mode > static_cast<std::uint8_t>(TensorMode::kIm2col))
     return std::nullopt;
   TensorMap m;
   m.address = b.address;
@@ -130,6 +173,12 @@ std::optional<TensorMap> TensorMap::decode(std::span<const std::byte> bytes) {
   m.rank = b.rank;
   m.swizzle = static_cast<Swizzle>(b.swizzle);
   m.fill_nan = b.fill_nan != 0;
+  m.mode = static_cast<TensorMode>(b.mode);
+  m.pixels = b.pixels;
+  for (int d = 0; d < kMaxSpatial; ++d) {
+    m.lower_corner[d] = b.lower_corner[d];
+    m.upper_corner[d] = b.upper_corner[d];
+  }
   for (int d = 0; d < kMaxRank; ++d) {
     m.dims[d] = b.dims[d];
     m.box[d] = b.box[d];
@@ -138,6 +187,12 @@ std::optional<TensorMap> TensorMap::decode(std::span<const std::byte> bytes) {
   }
   if (!m.wrong().empty()) return std::nullopt;
   return m;
+}
+
+bool is_tile_map(const std::byte* map) {
+  MapBytes b;
+  std::memcpy(&b, map, sizeof b);
+  return b.magic != kMagic || b.mode == static_cast<std::uint8_t>(TensorMode::kTile);
 }
 
 bool replace_field(std::byte* map, TensorMapField field, unsigned ord, std::uint64_t value) {

@@ -1,4 +1,4 @@
-// Tensor maps of programs of PTX: what cuTensorMapEncodeTiled takes, as JSON.
+// Tensor maps of programs of PTX: what cuTensorMapEncodeTiled and cuTensorMapEncodeIm2col take, as JSON.
 #include <algorithm>
 #include <cstring>
 
@@ -28,7 +28,19 @@ TensorElement element_of(const JsonCursor& map, const sim::ProgramBuffer& buffer
   return *element;
 }
 
-/// A list of as many numbers as `count`; `fallback` where the map has none.
+/// An extent, or a place where T has a sign; what T does not hold becomes its limit, which no map takes.
+template <class T>
+T read_number(const JsonCursor& number) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 40;
+  const std::int64_t n = number.integer();
+  if (n < (std::is_signed_v<T> ? -kMost : 0) || n > kMost)
+    number.fail(fmt::format("{} is no {}", n, std::is_signed_v<T> ? "offset" : "extent"));
+  return static_cast<T>(std::clamp<std::int64_t>(
+      n, static_cast<std::int64_t>(std::numeric_limits<T>::min()),
+      static_cast<std::int64_t>(std::min<std::uint64_t>(std::numeric_limits<T>::max(), INT64_MAX))));
+}
+
+/// A list of as many numbers as `count`; `to` stays as it is where the map has none.
 template <class T, std::size_t N>
 void read_numbers(const JsonCursor& map, const char* key, std::size_t count, std::array<T, N>& to) {
   const auto list = map.find(key);
@@ -36,11 +48,7 @@ void read_numbers(const JsonCursor& map, const char* key, std::size_t count, std
   std::size_t given = 0;
   list->each([&](const JsonCursor& number) {
     if (given == count) list->fail(fmt::format("has more than {} numbers", count));
-    if (number.integer() < 0 || number.integer() > (std::int64_t{1} << 40))
-      number.fail(fmt::format("{} is no extent", number.integer()));
-    to[given++] = static_cast<T>(std::min<std::int64_t>(
-        number.integer(),
-        static_cast<std::int64_t>(std::min<std::uint64_t>(std::numeric_limits<T>::max(), INT64_MAX))));
+    to[given++] = read_number<T>(number);
   });
   if (given != count) list->fail(fmt::format("has {} numbers, {} are needed", given, count));
 }
@@ -63,11 +71,36 @@ void require_one_of(const JsonCursor& map, const char* key, std::initializer_lis
                 fmt::format("known: {}", fmt::join(known, ", ")));
 }
 
+constexpr const char *kLowerCorner = "pixel_box_lower_corner", *kUpperCorner = "pixel_box_upper_corner",
+                     *kChannels = "channels_per_pixel", *kPixels = "pixels_per_column";
+
+/// What a copy moves: a box, or columns of pixels, whose keys stand in place of `box`.
+void read_mode(const JsonCursor& c, TensorMap& map) {
+  const auto rank = static_cast<std::size_t>(map.rank);
+  const bool im2col = c.find(kLowerCorner) || c.find(kUpperCorner) || c.find(kChannels) || c.find(kPixels);
+  if (!im2col) {
+    c.at("box");
+    return read_numbers(c, "box", rank, map.box);
+  }
+  if (c.find("box"))
+    c.fail(fmt::format("has both box and {}, {}, {} or {}", kLowerCorner, kUpperCorner, kChannels, kPixels));
+  if (rank < 3)
+    c.at("dims").fail(
+        fmt::format("columns of pixels (im2col) are of 3 to {} dimensions", TensorMap::kMaxRank));
+  map.mode = sim::TensorMode::kIm2col;
+  map.box[0] = read_number<std::uint32_t>(c.at(kChannels));
+  map.pixels = read_number<std::uint32_t>(c.at(kPixels));
+  c.at(kLowerCorner);
+  c.at(kUpperCorner);
+  read_numbers(c, kLowerCorner, rank - 2, map.lower_corner);
+  read_numbers(c, kUpperCorner, rank - 2, map.upper_corner);
+}
+
 }  // namespace
 
 sim::ProgramArgument read_tensor_map(const JsonCursor& c, const ScriptNames& names) {
   c.only({"buffer", "type", "dims", "strides", "box", "element_strides", "swizzle", "interleave",
-          "l2promotion", "oob_fill"});
+          "l2promotion", "oob_fill", kLowerCorner, kUpperCorner, kChannels, kPixels});
   const sim::BufferView view = names.view(c.at("buffer"));
   TensorMap map;
   map.address = view.offset;  // buffers begin at multiples of 256
@@ -81,8 +114,7 @@ sim::ProgramArgument read_tensor_map(const JsonCursor& c, const ScriptNames& nam
   for (std::size_t d = 1; d < rank; ++d)  // packed
     map.strides[d - 1] = (d == 1 ? map.element_bytes() : map.strides[d - 2]) * map.dims[d - 1];
   read_numbers(c, "strides", rank - 1, map.strides);
-  c.at("box");
-  read_numbers(c, "box", rank, map.box);
+  read_mode(c, map);
   read_numbers(c, "element_strides", rank, map.element_strides);
   map.swizzle = swizzle_of(c);
   require_one_of(c, "interleave", {"none"}, "interleaved layout that is simulated");

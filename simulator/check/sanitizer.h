@@ -12,6 +12,7 @@
 #include <memory>
 #include <span>
 #include <tuple>
+#include <unordered_map>
 #include <vector>
 
 #include "simulator/check/race_clocks.h"
@@ -277,6 +278,20 @@ class BlockSanitizer final : public BlockChecks {
   /// The time of an access at hand.
   BlockClocks::Time now(int warp) const { return replayed_ != nullptr ? *replayed_ : clocks_.now(warp); }
   void look_at_registers(Strand& s, const Inst* i, const ptx::TrackedInst& t);
+  /// The lanes of a warp for which all bits of what an instruction on bits makes are set; keeps those that
+  /// are, of others.
+  std::uint32_t look_at_bits(const Strand& s, const Inst* i, const ptx::TrackedInst& t, int warp,
+                             std::uint32_t lanes);
+  std::uint32_t lanes_without_element(const Strand& s, const Inst* i, const ptx::TrackedInst& t, int warp);
+  std::size_t tracked_register(const ptx::TrackedInst& t, int operand, int block_warp) const;
+  /// Of a register of one lane.
+  struct SomeBits {
+    std::uint64_t set = 0;
+    bool as_stored = false;  ///< a word in memory as it is: a structure may have padding
+  };
+  SomeBits bits_set(std::size_t tracked, int lane) const;
+  void keep_bits(std::size_t tracked, int lane, SomeBits bits);
+  void keep_unset_elements(const Access& a, ByteFlags& written);
   /// What an instruction defines is set from now on.
   void set_registers(const Strand& s, const ptx::TrackedInst& t);
   void look_at_product_registers(Strand& s, const Inst* i, const ptx::TrackedInst& t);
@@ -357,13 +372,21 @@ class BlockSanitizer final : public BlockChecks {
   std::vector<DeferredRead> deferred_;
   std::vector<Piece> deferred_pieces_;  ///< with room behind the last read's
   bool deferring_ = false;
-  const BlockClocks::Time* replayed_ = nullptr;     ///< of a read that is looked at late
-  std::vector<std::uint32_t> registers_set_;        ///< lanes, by (tracked register, warp)
+  const BlockClocks::Time* replayed_ = nullptr;  ///< of a read that is looked at late
+  std::vector<std::uint32_t> registers_set_;     ///< lanes, by (tracked register, warp)
+  /// Bits that are set of registers that are not as a whole, by (tracked register, warp, lane).
+  std::unordered_map<std::size_t, SomeBits> bits_set_;
   std::vector<ProductRegister> product_registers_;  ///< by (register, warp); empty: none was touched
   std::vector<std::uint64_t> product_fences_;       ///< by warp, when the last wgmma.fence was
   std::uint64_t product_clock_ = 0;                 ///< of both
   /// Of the store at hand: lanes that store what was never set, by warp and element; empty if none does.
   std::vector<std::array<std::uint32_t, 4>> unset_elements_;
+  /// By warp, of the first part of a vector that two instructions store: that, and the lanes that have set no
+  /// element of it.
+  struct UnsetPart {
+    std::uint32_t first = ~0u, lanes = 0;
+  };
+  std::array<UnsetPart, kGangWarps> unset_parts_;
 };
 
 }  // namespace stitchwork::sim

@@ -60,6 +60,7 @@ void BlockSanitizer::start() {
     shared_written_.set(launch_.context.reserved_shared_offset, kReservedSharedBytes, true);
   local_written_.assign(warps * 32 * block_.local_bytes, false);
   registers_set_.assign(warps * launch_.program().tracked_names.size(), 0);
+  bits_set_.clear();
 }
 
 void BlockSanitizer::barrier_arrive(const Strand& s, int id) {
@@ -252,12 +253,7 @@ void BlockSanitizer::check_initialised(const Access& a, ByteFlags& written, cons
   }
   if (!a.form.writes) return;
   written.set(a.offset, a.form.bytes, true);
-  if (unset_elements_.empty()) return;
-  const std::uint32_t size = a.form.bytes / a.i->count;
-  for (std::uint32_t k = 0; k < a.i->count; ++k) {
-    const std::uint32_t missing = unset_elements_[static_cast<std::size_t>(a.warp)][k];
-    if (missing >> a.lane & 1) written.set(a.offset + k * size, size, false);
-  }
+  if (!unset_elements_.empty()) keep_unset_elements(a, written);
 }
 
 void BlockSanitizer::synchronise(const Access& a) {

@@ -11,12 +11,9 @@
 namespace stitchwork::sim {
 
 void BlockSanitizer::set_registers(const Strand& s, const ptx::TrackedInst& t) {
-  const std::size_t warps = (block_.threads + 31) / 32;
   for (int w = s.first_warp; w < s.last_warp; ++w)
     for (int k = 0; k < 6; ++k)
-      if (t.defs >> k & 1)
-        registers_set_[static_cast<std::size_t>(t.registers[k]) * warps +
-                       static_cast<std::size_t>(block_warp(s, w))] |= s.mask[w];
+      if (t.defs >> k & 1) registers_set_[tracked_register(t, k, block_warp(s, w))] |= s.mask[w];
 }
 
 namespace {
@@ -50,16 +47,33 @@ std::uint32_t global_lanes(const Inst* i, const MemoryForm& form, const Strand& 
 
 }  // namespace
 
+/// Of a store, the lanes that have set no element of its vector; of a vector that several instructions move,
+/// at the last of them.
+std::uint32_t BlockSanitizer::lanes_without_element(const Strand& s, const Inst* i, const ptx::TrackedInst& t,
+                                                    int warp) {
+  std::uint32_t none = s.mask[warp];
+  for (int k = 0; k < i->count && none != 0; ++k) {
+    if (!(t.uses >> k & 1)) return 0;
+    const std::size_t tracked = tracked_register(t, k, block_warp(s, warp));
+    none &= ~registers_set_[tracked];
+    for (std::uint32_t m = bits_set_.empty() ? 0 : none; m != 0; m &= m - 1)
+      if (bits_set(tracked, std::countr_zero(m)).as_stored) none &= ~(m & (~m + 1));
+  }
+  if (!(i->aux & kPartOfVector)) return none;
+  auto& part = unset_parts_[static_cast<std::size_t>(warp)];
+  if (part.first + 1 == i->id) return none & part.lanes;
+  part = {i->id, none};
+  return 0;
+}
+
 void BlockSanitizer::look_at_registers(Strand& s, const Inst* i, const ptx::TrackedInst& t) {
   using Rule = ptx::TrackedInst::Rule;
   const MemoryForm& form = launch_.form(i->id);
-  const std::size_t warps = (block_.threads + 31) / 32;
   for (int w = s.first_warp; w < s.last_warp; ++w) {
     const std::uint32_t mask = s.mask[w];
     if (mask == 0) continue;
     auto lanes = [&](int operand) -> std::uint32_t& {
-      return registers_set_[static_cast<std::size_t>(t.registers[operand]) * warps +
-                            static_cast<std::size_t>(block_warp(s, w))];
+      return registers_set_[tracked_register(t, operand, block_warp(s, w))];
     };
     auto set = [&](int operand) { return t.uses >> operand & 1 ? lanes(operand) : ~0u; };
     auto predicate = [&](int operand) {
@@ -79,11 +93,11 @@ void BlockSanitizer::look_at_registers(Strand& s, const Inst* i, const ptx::Trac
       now = read_lanes(i, s, w, set(2));
     } else {
       for (int k = 0; k < 6; ++k) now &= set(k);
+      if (t.bits.kind != ptx::BitRule::Kind::kNone && (mask & ~now) != 0)
+        now |= look_at_bits(s, i, t, w, mask & ~now);
     }
     const bool stores = form.writes && !form.reads && !form.opaque;
-    // Of a store, that have set no element of its vector: one that is a part of several is not judged.
-    std::uint32_t no_element = stores && !(i->count > 1 && (i->aux & kPartOfVector)) ? mask : 0;
-    for (int k = 0; k < i->count && no_element != 0; ++k) no_element &= ~set(k);
+    const std::uint32_t no_element = stores ? lanes_without_element(s, i, t, w) : 0;
     for (int k = 0; k < 6 && t.rule == Rule::kUse; ++k) {
       std::uint32_t missing = mask & ~set(k);
       if (missing == 0) continue;
@@ -104,6 +118,15 @@ void BlockSanitizer::look_at_registers(Strand& s, const Inst* i, const ptx::Trac
       if (!(t.defs >> k & 1)) continue;
       const bool in_range = t.rule == Rule::kExchange && k == 1;  // a predicate, which is always set
       lanes(k) = (lanes(k) & ~mask) | ((in_range ? ~0u : now) & mask);
+      if (bits_set_.empty() || t.bits.kind != ptx::BitRule::Kind::kNone) continue;
+      for (std::uint32_t m = mask & ~lanes(k); m != 0; m &= m - 1) {
+        const int lane = std::countr_zero(m);
+        const int chosen = t.rule != Rule::kChoice || !(set(3) >> lane & 1) ? 0
+                           : predicate(3) >> lane & 1                       ? 1
+                                                                            : 2;
+        keep_bits(tracked_register(t, k, block_warp(s, w)), lane,
+                  chosen == 0 ? SomeBits{} : bits_set(tracked_register(t, chosen, block_warp(s, w)), lane));
+      }
     }
   }
 }
@@ -115,15 +138,20 @@ bool BlockSanitizer::leaves_to_use(const Access& a, const ByteFlags& written) {
   if (t == nullptr || a.form.writes || a.form.opaque) return false;
   const bool global = a.owner == nullptr && a.address >> kAllocationShift >= kFirstAllocation;
   if (a.i->count < 2 && (global || !launch_.program().passes_unset)) return false;
-  const std::size_t warps = (block_.threads + 31) / 32;
   const std::uint32_t size = a.form.bytes / launch_.program().read_elements[a.i->id];
   std::uint32_t missing = 0;
   for (std::uint32_t k = 0; k * size < a.form.bytes; ++k)
     if (!written.all(a.offset + k * size, size)) missing |= 1u << k;
   if ((missing & ~std::uint32_t{t->defs}) != 0) return false;
   for (; missing != 0; missing &= missing - 1) {
-    const auto tracked = static_cast<std::size_t>(t->registers[std::countr_zero(missing)]);
-    registers_set_[tracked * warps + static_cast<std::size_t>(block_warp(a.s, a.warp))] &= ~(1u << a.lane);
+    const int k = std::countr_zero(missing);
+    const std::size_t tracked = tracked_register(*t, k, block_warp(a.s, a.warp));
+    registers_set_[tracked] &= ~(1u << a.lane);
+    std::uint64_t bits = 0;
+    for (std::uint32_t b = 0; b < size; ++b)
+      bits |= std::uint64_t{written.bits(a.offset + static_cast<std::uint32_t>(k) * size + b)} << 8 * b;
+    const std::uint64_t beyond = size < 8 ? ~std::uint64_t{0} << 8 * size : 0;
+    keep_bits(tracked, a.lane, {bits | beyond, bits != 0});
   }
   return true;
 }

@@ -94,23 +94,36 @@ constexpr std::string_view kBulkPatterns[] = {
     "cp.async.bulk.global.shared::cta.bulk_group{,.L2::cache_hint}",
     "cp.async.bulk.prefetch.L2.global{,.L2::cache_hint}",
     "cp.async.bulk.prefetch.tensor.{1d,2d,3d,4d,5d}.L2.global{,.tile}{,.L2::cache_hint}",
+    "cp.async.bulk.prefetch.tensor.{3d,4d,5d}.L2.global.im2col{,.L2::cache_hint}",
+    "cp.async.bulk.prefetch.tensor.2d.L2.global.tile::gather4{,.L2::cache_hint}",
     "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes{,.multicast::cluster}{,.L2::cache_"
     "hint}",
     "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes{,.L2::cache_hint}",
     "cp.async.bulk.tensor.{1d,2d,3d,4d,5d}.global.shared::cta{,.tile}.bulk_group{,.L2::cache_hint}",
+    "cp.async.bulk.tensor.{3d,4d,5d}.global.shared::cta.im2col_no_offs.bulk_group{,.L2::cache_hint}",
+    "cp.async.bulk.tensor.2d.global.shared::cta.tile::scatter4.bulk_group{,.L2::cache_hint}",
     "cp.async.bulk.tensor.{1d,2d,3d,4d,5d}.shared::cluster.global{,.tile}.mbarrier::complete_tx::bytes{,."
     "multicast::cluster}{,.L2::cache_hint}",
+    "cp.async.bulk.tensor.{3d,4d,5d}.shared::cluster.global.im2col.mbarrier::complete_tx::bytes{,.multicast::"
+    "cluster}{,.L2::cache_hint}",
+    "cp.async.bulk.tensor.2d.shared::cluster.global.tile::gather4.mbarrier::complete_tx::bytes{,.multicast::"
+    "cluster}{,.L2::cache_hint}",
     "cp.async.bulk.tensor.{1d,2d,3d,4d,5d}.shared::cta.global{,.tile}.mbarrier::complete_tx::bytes{,.L2::"
     "cache_hint}",
+    "cp.async.bulk.tensor.{3d,4d,5d}.shared::cta.global.im2col.mbarrier::complete_tx::bytes{,.L2::cache_"
+    "hint}",
+    "cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes{,.L2::cache_hint}",
     "cp.async.bulk.wait_group{,.read}",
     "cp.reduce.async.bulk.global.shared::cta.bulk_group{,.L2::cache_hint}.{add.u32,add.s32,add.u64,add.f32,"
     "add.f64,"
-    "add.noftz.f16,add.noftz.bf16,min.u32,min.s32,min.u64,min.s64,max.u32,max.s32,max.u64,max.s64,and.b32,"
+    "add.noftz.f16,add.noftz.bf16,min.u32,min.s32,min.u64,min.s64,min.f16,min.bf16,max.u32,max.s32,max.u64,"
+    "max.s64,max.f16,max.bf16,and.b32,"
     "and.b64,"
     "or.b32,or.b64,xor.b32,xor.b64,inc.u32,dec.u32}",
     "cp.reduce.async.bulk.tensor.{1d,2d,3d,4d,5d}.global.shared::cta.{add,min,max,inc,dec,and,or,xor}{,.tile}"
-    "."
-    "bulk_group{,.L2::cache_hint}",
+    ".bulk_group{,.L2::cache_hint}",
+    "cp.reduce.async.bulk.tensor.{3d,4d,5d}.global.shared::cta.{add,min,max,inc,dec,and,or,xor}.im2col_no_"
+    "offs.bulk_group{,.L2::cache_hint}",
     "red.async.relaxed.cluster{,.shared::cluster}.mbarrier::complete_tx::bytes.{add.u32,add.s32,add.u64,"
     "add.s64,min.u32,min.s32,max.u32,max.s32,inc.u32,dec.u32,and.b32,or.b32,xor.b32}",
     "st.async{,.weak}{,.shared::cluster,.shared::cta}.mbarrier::complete_tx::bytes{,.v2}.{b32,b64,u32,u64,"
@@ -146,27 +159,57 @@ bool has_listed_forms(std::string_view base) {
 
 std::span<const std::string_view> listed_patterns() { return kPatterns; }
 std::span<const std::string_view> bulk_patterns() { return kBulkPatterns; }
-bool is_bulk_form(std::string_view opcode) { return bulk_forms().contains(opcode); }
 
 namespace {
 
-/// The same for all orders of modifiers; types keep theirs, as that of cvt tells result from source.
+/// Words that ptxas wants in front and in this order.
+bool leads(std::string_view modifier) {
+  static constexpr std::string_view kLeading[] = {"reduce", "async", "bulk", "prefetch", "tensor"};
+  return std::ranges::find(kLeading, modifier) != std::end(kLeading);
+}
+bool is_vector(std::string_view modifier) { return modifier == "v2" || modifier == "v4" || modifier == "v8"; }
+/// A copy's direction is the order of its two.
+bool is_space(std::string_view modifier) {
+  return modifier == "global" || modifier == "shared::cta" || modifier == "shared::cluster";
+}
+
+/// The same for all orders of modifiers; types keep theirs, as that of cvt tells result from source, and so
+/// do state spaces.
 std::string without_order(std::string_view opcode) {
   std::set<std::string_view> modifiers;
-  std::string types;
+  std::string in_order;
   std::size_t dot = opcode.find('.');
   std::string key(opcode.substr(0, dot));
+  bool leading = true;
   while (dot != opcode.npos) {
     const std::size_t next = opcode.find('.', dot + 1);
     const std::string_view m = opcode.substr(dot + 1, next == opcode.npos ? next : next - dot - 1);
-    if (type_bytes(m) > 0)
-      types += fmt::format(".{}", m);
+    leading = leading && leads(m);
+    if (leading)
+      key += fmt::format(".{}", m);
+    else if (type_bytes(m) > 0 || is_vector(m) || is_space(m))
+      in_order += fmt::format(".{}", m);
     else if (!modifiers.insert(m).second)
       return "";
     dot = next;
   }
   for (const std::string_view m : modifiers) key += fmt::format(".{}", m);
-  return key + types;
+  return key + in_order;
+}
+
+/// The one of `forms` that has these modifiers in whatever order; "" if there is none.
+std::string_view in_any_order(const std::set<std::string, std::less<>>& forms,
+                              const std::unordered_map<std::string, std::string_view>& by_key,
+                              std::string_view opcode) {
+  if (const auto same = forms.find(opcode); same != forms.end()) return *same;
+  const std::string key = without_order(opcode);  // "" where a modifier is there twice
+  const auto at = by_key.find(key);
+  return key.empty() || at == by_key.end() ? std::string_view{} : at->second;
+}
+std::unordered_map<std::string, std::string_view> keys_of(const std::set<std::string, std::less<>>& forms) {
+  std::unordered_map<std::string, std::string_view> keys;
+  for (const std::string& form : forms) keys.emplace(without_order(form), form);
+  return keys;
 }
 
 }  // namespace
@@ -186,15 +229,13 @@ int find_row_in_any_order(std::string_view opcode) {
 }
 
 std::string_view listed_form(std::string_view opcode) {
-  if (is_listed_form(opcode)) return opcode;
-  static const auto kForms = [] {
-    std::unordered_map<std::string, std::string_view> forms;
-    for (const std::string& form : all_forms()) forms.emplace(without_order(form), form);
-    return forms;
-  }();
-  const std::string key = without_order(opcode);  // "" where a modifier is there twice
-  const auto at = kForms.find(key);
-  return key.empty() || at == kForms.end() ? std::string_view{} : at->second;
+  static const auto kKeys = keys_of(all_forms());
+  return in_any_order(all_forms(), kKeys, opcode);
+}
+std::string_view bulk_form(std::string_view opcode) {
+  if (opcode.find(".async") == opcode.npos) return {};  // most statements
+  static const auto kKeys = keys_of(bulk_forms());
+  return in_any_order(bulk_forms(), kKeys, opcode);
 }
 
 const MissingFeature* missing_feature(std::string_view base) {
@@ -209,6 +250,9 @@ const MissingFeature* missing_feature(std::string_view base) {
       {"sured", kTextures, kPointer},
       {"suq", kTextures, kPointer},
       {"istypep", kTextures, kPointer},
+      {"clusterlaunchcontrol",
+       "clusterlaunchcontrol, which takes over the work of clusters that have not started, is not simulated",
+       "compile for sm_90, or give each block its work by its index or by an atomic counter"},
       {"multimem", "multimem works on memory that several GPUs map together, and one GPU is simulated",
        "load, reduce and store through the pointer of one GPU"},
       {"tcgen05", "tcgen05, the tensor cores of sm_100 with a memory of their own, is not simulated",

@@ -15,8 +15,8 @@ bool has_listed_forms(std::string_view base);
 std::span<const std::string_view> listed_patterns();
 /// Those of instructions that have other forms, too, whose modifiers are looked at where they are lowered.
 std::span<const std::string_view> bulk_patterns();
-/// Whether one of these spells it.
-bool is_bulk_form(std::string_view opcode);
+/// The one of these that has the same modifiers in whatever order; "" if there is none.
+std::string_view bulk_form(std::string_view opcode);
 /// The row of an instruction whose modifiers stand in whatever order, as ptxas takes them; -1: none.
 int find_row_in_any_order(std::string_view opcode);
 /// Of an instruction that is refused, the first modifier that no form of it has; "" if each is in some.

@@ -58,8 +58,12 @@ std::vector<bool> blocks_in_loops(const std::vector<IrBlock>& blocks);
 /// Replaces uses of copies by their source and drops what becomes dead.
 void propagate_copies(IrFunction& f);
 
-/// How unset values pass through an instruction.
+/// How unset values pass through an instruction, and unset bits.
 TrackedInst::Rule unset_rule(const IrInst& i);
+BitRule bit_rule(const IrInst& i);
+/// To the values that are live where the kernel begins, adds all others that may be unset (SlotAssignment).
+/// Returns whether some are stored to shared or local memory.
+bool find_unset(const IrFunction& f, std::vector<bool>& unset);
 
 /// Slots of the register file, by liveness: byte offset of each value.
 struct SlotAssignment {
@@ -67,8 +71,8 @@ struct SlotAssignment {
   std::uint32_t register_bytes = 0;
   int pressure = 0;  ///< most 32-bit registers live at once
   /// Values that some path from the start reads before it sets them, elements of vectors that are loaded with
-  /// others and may not be used, and what is computed from both. Where such values are stored to shared or
-  /// local memory, what is loaded from there as well.
+  /// others and may not be used, words of bit fields, and what is computed from all these. Where such values
+  /// are stored to shared or local memory, what is loaded from there as well.
   std::vector<bool> unset;
   bool passes_unset = false;  ///< Program::passes_unset
 };

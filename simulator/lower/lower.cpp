@@ -280,8 +280,8 @@ Program Lowering::run() {
     throw Error(file_.file, fn_.info.line, 1, fmt::format("kernel '{}' has no instructions", fn_.info.name));
   emit("@exit").guarded = false;
   mark_polls();
-  mark_guesses();
   propagate_copies(f_);
+  mark_guesses();
   mark_memos();
   finish(program_);
   return std::move(program_);
@@ -338,8 +338,9 @@ void Lowering::count_statement(int index) {
 void Lowering::lower_statement(int index) {
   const Statement& s = fn_.body[static_cast<std::size_t>(index)];
   count_statement(index);
-  const std::string_view listed = listed_form(s.opcode);  // modifiers as it has them
-  const Opcode op(listed.empty() ? std::string_view(s.opcode) : listed);
+  const std::string_view listed = listed_form(s.opcode), bulk = bulk_form(s.opcode);
+  // Modifiers as a form has them.
+  const Opcode op(!listed.empty() ? listed : !bulk.empty() ? bulk : std::string_view(s.opcode));
   if (op.base == "bra" || op.base == "ret" || op.base == "exit") {
     lower_branch();
     return;

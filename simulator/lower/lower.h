@@ -96,6 +96,7 @@ class Lowering {
   bool lower_bulk(const Opcode& op);
   void set_reduction(IrInst& i, const Opcode& op);
   bool lower_tensor_copy(const Opcode& op);
+  void require_tensor_copies(const Opcode& op);
   bool lower_tensor_map(const Opcode& op);
   std::uint32_t tensor_map_address(const Operand& map);
   bool lower_wgmma(const Opcode& op);
@@ -112,6 +113,7 @@ class Lowering {
   std::uint32_t within_shared(const Operand& address);
   void set_address(IrInst& i, const Operand& address);
   std::uint32_t whole_address(const Operand& address);
+  std::uint32_t clock_value(std::string_view name);
   std::uint32_t address_value(const Operand& address, std::int64_t* offset);
   bool lower_control(const Opcode& op);
   void lower_barrier(const Opcode& op);

@@ -18,7 +18,7 @@ bool Lowering::lower_async_store(const Opcode& op) {
   const Statement& s = fn_.body[static_cast<std::size_t>(current_)];
   const bool store = op.base == "st";
   if ((!store && op.base != "red") || !op.has("async")) return false;
-  if (!is_bulk_form(s.opcode)) unknown();
+  if (bulk_form(s.opcode).empty()) unknown();
   require_sm(kAsyncStoreSm, "asynchronous stores");
   const std::size_t count = op.has("v2") ? 2 : op.has("v4") ? 4 : 1;
   const bool fits = s.operands.size() == 3 && s.operands[0].kind == Operand::Kind::kAddress &&

@@ -147,7 +147,10 @@ bool Lowering::lower_bulk(const Opcode& op) {
     i.flags = read;
     return true;
   }
-  if (!is_bulk_form(s.opcode)) unknown();
+  if (op.has("shared::cluster") && op.has("shared::cta"))
+    fail(fmt::format("bulk copies from one shared memory to another are not simulated: '{}'", s.opcode),
+         "store through registers (st.async, st.shared::cluster), or by way of global memory");
+  if (bulk_form(s.opcode).empty()) unknown();
   const bool hint = op.has("L2::cache_hint"), multicast = op.has("multicast::cluster");
   if (rest[0] == "prefetch") return true;  // what is in L2 is not asked for
   const bool load = rest[0] != "global";

@@ -113,6 +113,7 @@ class Decoder {
     TrackedInst t;
     t.inst = static_cast<std::uint32_t>(p_.positions.size());
     t.rule = unset_rule(i);
+    t.bits = bit_rule(i);
     for (int k = 0; k < 6; ++k) {
       const bool def = i.defs >> k & 1;
       // What D was counts where scale-d says so: it need not be set.

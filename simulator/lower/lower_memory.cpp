@@ -1,5 +1,6 @@
 // Loads, stores, atomics and address conversions.
 #include <algorithm>
+#include <map>
 #include <set>
 #include <tuple>
 
@@ -337,8 +338,17 @@ Lowering::AtomicModifiers Lowering::atomic_modifiers(const Opcode& op, bool is_r
   }
   if (is_reduction && is_one_of(order, {"acquire", "acq_rel"}))
     fail(fmt::format("{}: '.{}' is for atom", opcode, order));
-  if (keeps_subnormals && !is_one_of(given.type, {"f16", "f16x2", "bf16", "bf16x2"}))
-    fail(fmt::format("{}: '.noftz' is for f16 and bf16", opcode));
+  const bool halves = is_one_of(given.type, {"f16", "bf16"}),
+             pairs = is_one_of(given.type, {"f16x2", "bf16x2"});
+  if (keeps_subnormals && !halves && !pairs) fail(fmt::format("{}: '.noftz' is for f16 and bf16", opcode));
+  if (!keeps_subnormals && (halves || pairs)) fail(fmt::format("{}: f16 and bf16 want '.noftz'", opcode));
+  // PTX ISA 8.7, 9.7.13.5: the types of vectors.
+  const bool extremum = is_one_of(given.operation, {"min", "max"});
+  const bool in_vectors = halves || ((pairs || given.type == "f32") && given.vector != "v8");
+  const bool vector_of = in_vectors && (given.operation == "add" || (extremum && given.type != "f32"));
+  if (!given.vector.empty() && !vector_of) unknown();
+  if (given.vector.empty() && extremum && (halves || pairs))
+    fail(fmt::format("{}: '.{}' of f16 and bf16 is of vectors", opcode, given.operation));
   return given;
 }
 
@@ -360,7 +370,7 @@ void Lowering::lower_atomic(const Opcode& op, bool is_reduction) {
   program_.info.uses_clusters |= space == "cluster";
   // A vector is an atomic of each element.
   const std::size_t count = vector.empty() ? 1 : static_cast<std::size_t>(vector[1] - '0');
-  if (count > 1 && (operation == "cas" || shared)) unknown();
+  if (count > 1 && shared) unknown();
   const auto parts = [&](const Operand& o) {
     auto all = o.kind == Operand::Kind::kVector ? o.elements : std::vector{o};
     if (all.size() != count) fail(fmt::format("{} takes {} elements, {} given", s.opcode, count, all.size()));
@@ -392,21 +402,45 @@ void Lowering::lower_atomic(const Opcode& op, bool is_reduction) {
 }
 
 void Lowering::mark_guesses() {
-  using Guess =
-      std::tuple<std::uint32_t, std::int64_t, std::uint32_t, int>;  // address, offset, register, count
+  struct Guess {
+    Value::Kind kind;    // of the address
+    std::uint32_t base;  // its register, or which variable
+    std::uint64_t offset;
+    std::uint32_t compared;  // a register
+    int count;
+    auto operator<=>(const Guess&) const = default;
+  };
+  const auto guess_of = [&](const IrInst& i, std::uint32_t compared, int count) {
+    const Value& at = f_.values[i.o[4]];
+    const auto offset = static_cast<std::uint64_t>(i.imm);
+    return at.kind == Value::Kind::kRegister ? Guess{at.kind, i.o[4], offset, compared, count}
+                                             : Guess{at.kind, at.index, at.bits + offset, compared, count};
+  };
   std::set<Guess> guesses;
   const auto row = [](const IrInst& i) { return std::string_view(sim::isa_rows()[i.row].spelling); };
+  std::multimap<std::uint32_t, std::uint32_t> copies;  // also to another size
   for (const IrBlock& block : f_.blocks)
-    for (const IrInst& i : block.insts)
-      if (row(i).starts_with("@atom.") && (i.uses >> 2 & 1)) {
-        const bool wide = i.flags == sim::kWideAtomicBytes;
-        guesses.insert({i.o[4], i.imm, i.o[wide ? 2 : 1], wide ? 2 : 1});
+    for (const IrInst& i : block.insts) {
+      const BitRule::Kind kind = bit_rule(i).kind;
+      if (kind == BitRule::Kind::kCopy || kind == BitRule::Kind::kConvert) copies.emplace(i.o[0], i.o[1]);
+    }
+  for (const IrBlock& block : f_.blocks) {
+    for (const IrInst& i : block.insts) {
+      if (!row(i).starts_with("@atom.") || !(i.uses >> 2 & 1)) continue;
+      const bool wide = i.flags == sim::kWideAtomicBytes;
+      std::vector<std::uint32_t> open{i.o[wide ? 2 : 1]};
+      while (!open.empty()) {
+        const std::uint32_t v = open.back();
+        open.pop_back();
+        if (!guesses.insert(guess_of(i, v, wide ? 2 : 1)).second) continue;
+        for (auto [at, end] = copies.equal_range(v); at != end; ++at) open.push_back(at->second);
       }
+    }
+  }
   if (guesses.empty()) return;
   for (IrBlock& block : f_.blocks)
     for (IrInst& i : block.insts)
-      if (row(i).starts_with("@ld.") && guesses.contains({i.o[4], i.imm, i.o[0], i.count}))
-        i.aux |= sim::kStrong;
+      if (row(i).starts_with("@ld.") && guesses.contains(guess_of(i, i.o[0], i.count))) i.aux |= sim::kStrong;
 }
 
 }  // namespace stitchwork::ptx

@@ -1,5 +1,6 @@
 // What the file is for; operands: what a register, a constant, a variable or a special register is as a
 // value, and whether it fits.
+#include <algorithm>
 #include <bit>
 #include <charconv>
 
@@ -30,6 +31,16 @@ RegisterClass class_of_letter(char letter) {
          : letter == 'h' || letter == 'x' ? RegisterClass::k16
                                           : RegisterClass::k32;
 }
+
+namespace {
+
+bool is_clock(std::string_view name) {
+  static constexpr std::string_view kClocks[] = {"%clock",       "%clock_hi",       "%clock64",
+                                                 "%globaltimer", "%globaltimer_lo", "%globaltimer_hi"};
+  return std::ranges::find(kClocks, name) != std::end(kClocks);
+}
+
+}  // namespace
 
 std::uint32_t Lowering::special(std::string_view name, RegisterClass* cls) {
   using S = Special;
@@ -116,6 +127,20 @@ void Lowering::wrong_size(std::uint32_t reg) const {
                    fn_.body[static_cast<std::size_t>(current_)].opcode));
 }
 
+/// A reading of a clock, of which names that end in "_hi" are the upper half.
+std::uint32_t Lowering::clock_value(std::string_view name) {
+  const bool upper = name.ends_with("_hi"), wide = upper || name == "%clock64" || name == "%globaltimer";
+  const std::uint32_t v = temporary(wide ? RegisterClass::k64 : RegisterClass::k32);
+  IrInst& i = emit("@clock", 1);
+  i.o[0] = v;
+  i.flags = wide;
+  if (!upper) return v;
+  const std::uint32_t shifted = temporary(RegisterClass::k64), half = temporary(RegisterClass::k32);
+  emit_simple(sim::find_row("shr.u64"), {shifted, v, constant(RegisterClass::k32, 32)});
+  emit_simple(sim::find_row("@low32"), {half, shifted});
+  return half;
+}
+
 std::uint32_t Lowering::source(const Operand& o, char letter, bool may_be_wider) {
   const RegisterClass want = class_of_letter(letter);
   using Kind = Operand::Kind;
@@ -142,13 +167,9 @@ std::uint32_t Lowering::source(const Operand& o, char letter, bool may_be_wider)
       return constant(want, std::bit_cast<std::uint32_t>(static_cast<float>(std::bit_cast<double>(o.bits))));
     case Kind::kName: {
       if (o.name == "WARP_SZ") return constant(want, 32);
-      if (o.name == "%clock" || o.name == "%clock64" || o.name == "%clock_hi" || o.name == "%globaltimer" ||
-          o.name == "%globaltimer_lo") {
-        const bool wide = o.name == "%clock64" || o.name == "%globaltimer";
-        v = temporary(wide ? RegisterClass::k64 : RegisterClass::k32);
-        IrInst& i = emit("@clock", 1);
-        i.o[0] = v;
-        i.flags = wide;
+      if (o.name == "%current_graph_exec") return constant(want, 0);  // no kernel here is of a graph
+      if (is_clock(o.name)) {
+        v = clock_value(o.name);
         break;
       }
       RegisterClass cls;

@@ -139,89 +139,6 @@ void for_live(const IrFunction& f, const F& live) {
   }
 }
 
-/// A load or store of memory that ends with the kernel, or may be of such.
-bool is_passing(const IrInst& i, std::string_view what) {
-  const std::string_view name = sim::isa_rows()[i.row].spelling;
-  if (!name.starts_with(what)) return false;
-  const std::string_view space = name.substr(what.size());
-  return space.starts_with("shared") || space.starts_with("cluster") || space.starts_with("local") ||
-         space.starts_with("generic");
-}
-
-/// `unset`: the values that are live where the kernel begins, or may come from memory that nothing wrote.
-/// Adds those that are computed from them, by way of memory too. Returns whether some are stored there.
-bool add_possibly_unset(const IrFunction& f, std::vector<bool>& unset) {
-  bool stored = false;
-  if (std::find(unset.begin(), unset.end(), true) == unset.end()) return stored;
-  for (bool changed = true; changed;) {
-    changed = false;
-    const auto add = [&](std::uint32_t v) {
-      if (!unset[v]) unset[v] = changed = true;
-    };
-    for (const IrBlock& b : f.blocks) {
-      for (const IrInst& i : b.insts) {
-        if (stored && is_passing(i, "@ld.")) {
-          for (int k = 0; k < i.count; ++k)
-            if (i.defs >> k & 1) add(i.o[k]);
-        } else if (!stored && is_passing(i, "@st.")) {
-          for (int k = 0; k < i.count; ++k)
-            if ((i.uses >> k & 1) && unset[i.o[k]]) stored = changed = true;
-        } else if (unset_rule(i) != TrackedInst::Rule::kUse && !unset[i.o[0]]) {
-          for (int k = 1; k < 6; ++k)
-            if ((i.uses >> k & 1) && unset[i.o[k]]) add(i.o[0]);
-        }
-      }
-    }
-  }
-  return stored;
-}
-
-/// Elements of vector loads that nothing is sure to use: compilers load a whole vector and leave out what is
-/// beyond its row's end later. Those that an instruction of the load's own block uses, or of one that comes
-/// behind it on every path, are used.
-void add_late_elements(const IrFunction& f, std::vector<bool>& late) {
-  std::vector<std::vector<int>> users(f.values.size());  // blocks
-  for (std::size_t b = 0; b < f.blocks.size(); ++b)
-    for (const IrInst& i : f.blocks[b].insts)
-      for (int k = 0; k < 6; ++k)
-        if ((i.uses >> k & 1) && unset_rule(i) != TrackedInst::Rule::kAny)
-          users[i.o[k]].push_back(static_cast<int>(b));
-  std::vector<int> meet;
-  const auto is_behind = [&](int block, int from) {
-    for (int at = from; at >= 0; at = meet[static_cast<std::size_t>(at)])
-      if (at == block) return true;
-    return false;
-  };
-  for (std::size_t b = 0; b < f.blocks.size(); ++b) {
-    for (const IrInst& i : f.blocks[b].insts) {
-      if (i.count < 2 || !std::string_view(sim::isa_rows()[i.row].spelling).starts_with("@ld.")) continue;
-      if (meet.empty()) meet = immediate_postdominators(f.blocks);
-      for (int k = 1; k < i.count; ++k)
-        if ((i.defs >> k & 1) && std::ranges::none_of(users[i.o[k]], [&](int user) {
-              return is_behind(user, static_cast<int>(b));
-            }))
-          late[i.o[k]] = true;
-    }
-  }
-}
-
-}  // namespace
-
-TrackedInst::Rule unset_rule(const IrInst& i) {
-  using Rule = TrackedInst::Rule;
-  const std::string_view name = sim::isa_rows()[i.row].spelling;
-  // NVRTC fills the bytes that dp2a does not read with registers that nothing sets.
-  if (name.starts_with("@pack") || name.starts_with("prmt")) return Rule::kAny;
-  if (name == "@shuffle") return Rule::kExchange;
-  if (!i.pure) return Rule::kUse;
-  if (name.starts_with("selp")) return Rule::kChoice;
-  if (name == "and.pred") return Rule::kAnd;
-  if (name == "or.pred") return Rule::kOr;
-  return Rule::kAll;
-}
-
-namespace {
-
 /// From the first to the last position at which a value is set, used or live; none where end < begin.
 struct LiveInterval {
   int begin = INT32_MAX, end = -1;
@@ -275,9 +192,8 @@ SlotAssignment assign_slots(const IrFunction& f) {
 
   // Linear scan over the intervals, one pool a register class. 16-bit registers live in 32-bit slots.
   SlotAssignment result;
-  add_late_elements(f, lives.live_at_start);
   result.unset = std::move(lives.live_at_start);
-  result.passes_unset = add_possibly_unset(f, result.unset);
+  result.passes_unset = find_unset(f, result.unset);
   result.offset.assign(n, kNone);
   std::vector<std::uint32_t> order;
   for (std::uint32_t v = 0; v < n; ++v) {

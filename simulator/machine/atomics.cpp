@@ -16,6 +16,10 @@ constexpr AtomicForm kForms[] = {
     {"add.f32", AtomicOp::kAddF32, 4},   {"add.f64", AtomicOp::kAddF64, 8},
     {"add.f16", AtomicOp::kAddF16, 2},   {"add.f16x2", AtomicOp::kAddF16x2, 4},
     {"add.bf16", AtomicOp::kAddBF16, 2}, {"add.bf16x2", AtomicOp::kAddBF16x2, 4},
+    {"min.f16", AtomicOp::kMinF16, 2},   {"min.f16x2", AtomicOp::kMinF16x2, 4},
+    {"min.bf16", AtomicOp::kMinBF16, 2}, {"min.bf16x2", AtomicOp::kMinBF16x2, 4},
+    {"max.f16", AtomicOp::kMaxF16, 2},   {"max.f16x2", AtomicOp::kMaxF16x2, 4},
+    {"max.bf16", AtomicOp::kMaxBF16, 2}, {"max.bf16x2", AtomicOp::kMaxBF16x2, 4},
     {"exch.b32", AtomicOp::kExch32, 4},  {"exch.b64", AtomicOp::kExch64, 8},
     {"cas.b16", AtomicOp::kCas16, 2},    {"cas.b32", AtomicOp::kCas32, 4},
     {"cas.b64", AtomicOp::kCas64, 8},    {"min.u32", AtomicOp::kMinU32, 4},
@@ -51,6 +55,23 @@ std::uint16_t add_bf16(std::uint16_t a, std::uint16_t b) {
   const float sum = bf16_to_f32(a) + bf16_to_f32(b);
   return sum == sum ? f32_to_bf16(sum) : kHalfNan;
 }
+/// As min.f16 and max.f16 have it: the operand that is no NaN, and -0 below +0.
+template <class F>
+std::uint16_t extremum(std::uint16_t a, std::uint16_t b, bool most, F value) {
+  const float x = value(a), y = value(b);
+  if (x != x) return y != y ? kHalfNan : b;
+  if (y != y) return a;
+  if (x == y) return most == bool(a >> 15) ? b : a;  // zeros of two signs, or the same
+  return (x < y) != most ? a : b;
+}
+template <bool kMost>
+std::uint16_t half_extremum(std::uint16_t a, std::uint16_t b) {
+  return extremum(a, b, kMost, f16_to_f32);
+}
+template <bool kMost>
+std::uint16_t bf16_extremum(std::uint16_t a, std::uint16_t b) {
+  return extremum(a, b, kMost, bf16_to_f32);
+}
 float flushed(float v) { return std::fabs(v) < FLT_MIN ? std::copysign(0.0f, v) : v; }
 
 template <class F>
@@ -58,6 +79,17 @@ std::uint32_t both_halves(std::uint32_t a, std::uint32_t b, F f) {
   return f(std::uint16_t(a), std::uint16_t(b)) |
          std::uint32_t(f(std::uint16_t(a >> 16), std::uint16_t(b >> 16))) << 16;
 }
+
+/// Operations on halves, and on two at once.
+constexpr struct {
+  AtomicOp one, two;
+  std::uint16_t (*value)(std::uint16_t, std::uint16_t);
+} kOfHalves[] = {{AtomicOp::kAddF16, AtomicOp::kAddF16x2, add_half},
+                 {AtomicOp::kAddBF16, AtomicOp::kAddBF16x2, add_bf16},
+                 {AtomicOp::kMinF16, AtomicOp::kMinF16x2, half_extremum<false>},
+                 {AtomicOp::kMinBF16, AtomicOp::kMinBF16x2, bf16_extremum<false>},
+                 {AtomicOp::kMaxF16, AtomicOp::kMaxF16x2, half_extremum<true>},
+                 {AtomicOp::kMaxBF16, AtomicOp::kMaxBF16x2, bf16_extremum<true>}};
 
 }  // namespace
 
@@ -88,14 +120,6 @@ std::uint64_t apply_atomic(AtomicOp op, std::byte* p, std::uint64_t x, std::uint
                            [&](float v) { return flushed(flushed(v) + flushed(std::bit_cast<float>(x32))); });
     case AtomicOp::kAddF64:
       return update<double>(p, changed, [&](double v) { return v + std::bit_cast<double>(x); });
-    case AtomicOp::kAddF16:
-      return update<u16>(p, changed, [&](u16 v) { return add_half(v, u16(x)); });
-    case AtomicOp::kAddF16x2:
-      return update<u32>(p, changed, [&](u32 v) { return both_halves(v, x32, add_half); });
-    case AtomicOp::kAddBF16:
-      return update<u16>(p, changed, [&](u16 v) { return add_bf16(v, u16(x)); });
-    case AtomicOp::kAddBF16x2:
-      return update<u32>(p, changed, [&](u32 v) { return both_halves(v, x32, add_bf16); });
     case AtomicOp::kExch32:
       return update<u32>(p, changed, [&](u32) { return x32; });
     case AtomicOp::kExch64:
@@ -138,6 +162,12 @@ std::uint64_t apply_atomic(AtomicOp op, std::byte* p, std::uint64_t x, std::uint
       return update<u32>(p, changed, [&](u32 v) { return v >= x32 ? 0 : v + 1; });
     case AtomicOp::kDec32:
       return update<u32>(p, changed, [&](u32 v) { return v == 0 || v > x32 ? x32 : v - 1; });
+    default:
+      break;
+  }
+  for (const auto& of : kOfHalves) {
+    if (op == of.one) return update<u16>(p, changed, [&](u16 v) { return of.value(v, u16(x)); });
+    if (op == of.two) return update<u32>(p, changed, [&](u32 v) { return both_halves(v, x32, of.value); });
   }
   __builtin_unreachable();
 }

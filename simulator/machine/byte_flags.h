@@ -1,10 +1,11 @@
-// One flag a byte of memory, for ranges of bytes.
+// One flag a byte of memory, for ranges of bytes; of bytes whose flag is off, the bits of which it is on.
 #pragma once
 
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <unordered_map>
 #include <vector>
 
 namespace stitchwork::sim {
@@ -24,9 +25,12 @@ class ByteFlags {
   void assign(std::size_t bytes, bool value) {
     bytes_ = bytes;
     words_.assign((bytes + 63) / 64, value ? ~kNone : kNone);
+    some_.clear();
   }
 
   void set(std::size_t first, std::size_t count, bool value) {
+    if (!value && !some_.empty())
+      for (std::size_t k = 0; k < count; ++k) some_.erase(first + k);
     for_words(first, count, [&](std::size_t word, std::uint64_t bits) {
       const std::uint64_t now = at(word), wanted = value ? now | bits : now & ~bits;
       if (!shared_)
@@ -36,6 +40,16 @@ class ByteFlags {
               : std::atomic_ref(words_[word]).fetch_and(~bits, std::memory_order_relaxed);
       return true;
     });
+  }
+  /// Of one byte, of memory that no other thread looks at.
+  void set_bits(std::size_t byte, std::uint8_t bits) {
+    set(byte, 1, bits == 0xff);
+    if (bits != 0 && bits != 0xff) some_[byte] = bits;
+  }
+  std::uint8_t bits(std::size_t byte) const {
+    if (all(byte, 1)) return 0xff;
+    const auto some = some_.find(byte);
+    return some == some_.end() ? 0 : some->second;
   }
   bool all(std::size_t first, std::size_t count) const {
     return for_words(first, count,
@@ -81,6 +95,7 @@ class ByteFlags {
   std::size_t bytes_ = 0;
   bool shared_ = false;
   std::vector<std::uint64_t> words_;
+  std::unordered_map<std::size_t, std::uint8_t> some_;  ///< by byte; of no meaning where the flag is on
 };
 
 }  // namespace stitchwork::sim

@@ -99,6 +99,28 @@ struct LineWeights {
   std::uint32_t issue = 0, ldst = 0;
 };
 
+/// Of an instruction on bits, how it follows from those of the sources that are set which of the result are.
+struct BitRule {
+  enum class Kind : std::uint8_t {
+    kNone,  ///< by TrackedInst::Rule: all or none
+    kAnd,   ///< a zero that is set decides
+    kOr,    ///< a one that is set decides
+    kBoth,
+    kLeft,
+    kRight,
+    kRightSigned,
+    kInsert,
+    kExtract,
+    kExtractSigned,
+    kCopy,
+    kNot,
+    kConvert,
+    kConvertSigned,
+  };
+  Kind kind = Kind::kNone;
+  std::uint8_t from = 0, to = 0;  ///< bits of the first source and of the result
+};
+
 /// An instruction that touches registers which some path reads before it sets them, or what is computed from
 /// those. Compilers compute both sides of a choice, and keep in shared memory what a last tile does not have,
 /// so only a use that shows is a mistake.
@@ -116,6 +138,7 @@ struct TrackedInst {
   std::uint32_t inst = 0;           ///< Inst::id
   std::uint8_t uses = 0, defs = 0;  ///< by operand; uses of untracked registers are set
   Rule rule = Rule::kUse;
+  BitRule bits;
   int registers[6] = {};  ///< by operand: index into Program::tracked_names
 };
 

@@ -17,6 +17,12 @@ namespace {
 constexpr unsigned kBoxAlignment = 128;
 /// What a swizzle moves as a whole.
 constexpr u64 kSwizzleChunk = 16;
+/// Rows that tile::gather4 and tile::scatter4 move.
+constexpr int kGatheredRows = 4;
+/// Bits of an im2col offset, by the number of spatial dimensions (PTX ISA 8.7, 5.5.4.1).
+constexpr int kOffsetBits[] = {0, 16, 8, 5};
+
+using Place = std::array<i64, TensorMap::kMaxRank>;
 
 SW_INLINE u32 operand_of(const Inst* i, int k) { return i[k / 6].o[k % 6]; }
 
@@ -62,12 +68,38 @@ struct TensorCopy {
     if (map->rank != rank())
       raise(FindingKind::kOutOfBounds,
             fmt::format("copies a box of {} dimensions by a tensor map of {}", rank(), map->rank));
+    if (im2col() != (map->mode == TensorMode::kIm2col))
+      raise(FindingKind::kOutOfBounds,
+            fmt::format("copies {} by a tensor map of {}", im2col() ? "columns of pixels (im2col)" : "a tile",
+                        im2col() ? "tiles" : "columns of pixels (im2col)"));
+    if (of_rows() && map->box[1] != 1)
+      raise(FindingKind::kOutOfBounds,
+            fmt::format("copies four rows by a tensor map whose box has {}, not 1", map->box[1]));
     return *map;
   }
-  std::array<std::int32_t, TensorMap::kMaxRank> coordinates(int operand) const {
-    std::array<std::int32_t, TensorMap::kMaxRank> at{};
-    for (int d = 0; d < rank(); ++d) at[d] = value_of<std::int32_t>(s, operand_of(i, operand + d), w, l);
+  bool im2col() const { return i->flags & kTensorIm2col; }
+  bool of_rows() const { return i->flags & kTensorRows; }
+  int coordinate_count() const { return of_rows() ? 1 + kGatheredRows : rank(); }
+  Place coordinates(int operand) const {
+    Place at{};
+    for (int d = 0; d < coordinate_count(); ++d)
+      at[d] = value_of<std::int32_t>(s, operand_of(i, operand + d), w, l);
     return at;
+  }
+  /// Of W, H and D.
+  Place im2col_offsets(int operand) const {
+    Place offsets{};
+    for (int k = 0; k < rank() - 2; ++k) {
+      offsets[k] = value_of<u32>(s, operand_of(i, operand + k), w, l) & 0xffff;
+      if (offsets[k] >= i64{1} << kOffsetBits[rank() - 2])
+        raise(FindingKind::kOutOfBounds,
+              fmt::format("has the im2col offset {} along dimension {}, where 0 to {} are possible",
+                          offsets[k], k + 1, (1 << kOffsetBits[rank() - 2]) - 1));
+    }
+    return offsets;
+  }
+  u32 bytes(const TensorMap& map) const {
+    return u32(of_rows() ? kGatheredRows * map.row_bytes() : map.box_bytes());
   }
 };
 
@@ -96,27 +128,75 @@ u64 nan_of(TensorElement type) {
   }
 }
 
-/// The box at `at`, whose first byte is at `shared`; `ranges`: what it is of global memory, row by row,
-/// joined where rows follow each other.
-std::shared_ptr<TensorBox> cut_box(const TensorCopy& c, const TensorMap& map,
-                                   const std::array<std::int32_t, TensorMap::kMaxRank>& at, u64 shared,
-                                   bool write, std::vector<GlobalRange>& ranges) {
+/// f(place of its first element) of each row of a copy, as they lie in shared memory.
+template <class F>
+void for_tile(const TensorMap& map, const Place& at, F f) {
+  std::array<u32, TensorMap::kMaxRank> index{};
+  Place row = at;
+  for (bool more = true; more;) {
+    f(row);
+    more = false;
+    for (int d = 1; d < map.rank && !more; ++d) {
+      more = ++index[d] < map.copied(d);
+      row[d] += map.element_strides[d];
+      if (more) continue;
+      index[d] = 0;
+      row[d] = at[d];
+    }
+  }
+}
+/// PTX ISA 8.7, 5.5.4: the corner passes over its box, W first, then from one image to the next.
+template <class F>
+void for_columns(const TensorMap& map, const Place& at, const Place& offsets, F f) {
+  Place corner = at;
+  for (u32 pixel = 0; pixel < map.pixels; ++pixel) {
+    Place row = corner;
+    for (int d = 1; d <= map.spatial(); ++d) row[d] += offsets[d - 1];
+    f(row);
+    bool same_image = false;
+    for (int d = 1; d <= map.spatial() && !same_image; ++d) {
+      corner[d] += map.element_strides[d];
+      same_image = corner[d] <= map.last_corner(d);
+      if (!same_image) corner[d] = map.lower_corner[d - 1];
+    }
+    if (!same_image) ++corner[map.rank - 1];
+  }
+}
+template <class F>
+void for_rows(const TensorCopy& c, const TensorMap& map, const Place& at, const Place& offsets, F f) {
+  if (c.im2col()) return for_columns(map, at, offsets, f);
+  if (!c.of_rows()) return for_tile(map, at, f);
+  for (int k = 1; k <= kGatheredRows; ++k) f(Place{at[0], at[k]});
+}
+
+/// PTX ISA 8.7, 5.5.4.1: "The filter corner location must be within the bounding box."
+void check_corner(const TensorCopy& c, const TensorMap& map, const Place& at) {
+  for (int d = 1; d <= map.spatial(); ++d)
+    if (at[d] < map.lower_corner[d - 1] || at[d] > map.last_corner(d))
+      c.raise(FindingKind::kOutOfBounds,
+              fmt::format("begins at {} along dimension {}, outside of its pixels' box, {} to {}", at[d], d,
+                          map.lower_corner[d - 1], map.last_corner(d)));
+}
+
+/// What a copy from `at` on moves, whose first byte is at `shared`; `ranges`: what it is of global memory,
+/// row by row, joined where rows follow each other.
+std::shared_ptr<TensorBox> cut_box(const TensorCopy& c, const TensorMap& map, const Place& at,
+                                   const Place& offsets, u64 shared, bool write,
+                                   std::vector<GlobalRange>& ranges) {
+  if (c.im2col()) check_corner(c, map, at);
   auto box = std::make_shared<TensorBox>();
   box->element_bytes = map.element_bytes();
   if (map.fill_nan) box->fill = nan_of(map.type);
   const i64 size = map.element_bytes(), width = map.box[0];
-  const i64 lo = std::clamp<i64>(-i64{at[0]}, 0, width),
-            hi = std::clamp<i64>(i64(map.dims[0]) - at[0], lo, width);
+  const i64 lo = std::clamp<i64>(-at[0], 0, width), hi = std::clamp<i64>(i64(map.dims[0]) - at[0], lo, width);
   AddressCache& cache = c.s.block->caches[c.i->id];
-  std::array<u32, TensorMap::kMaxRank> index{};
   u64 row = shared;
-  for (bool more = true; more; row += map.row_bytes()) {
+  for_rows(c, map, at, offsets, [&](const Place& from) {
     bool inside = lo < hi;
-    u64 address = map.address + u64(at[0] + lo) * u64(size);
+    u64 address = map.address + u64(from[0] + lo) * u64(size);
     for (int d = 1; d < map.rank; ++d) {
-      const i64 k = i64{at[d]} + i64{index[d]} * map.element_strides[d];
-      inside &= k >= 0 && k < i64(map.dims[d]);
-      address += u64(k) * map.strides[d - 1];
+      inside &= from[d] >= 0 && from[d] < i64(map.dims[d]);
+      address += u64(from[d]) * map.strides[d - 1];
     }
     if (inside) {
       const u32 bytes = u32((hi - lo) * size);
@@ -133,17 +213,19 @@ std::shared_ptr<TensorBox> cut_box(const TensorCopy& c, const TensorMap& map,
     } else if (!write) {
       add_parts(*box, map, shared, row, map.row_bytes(), nullptr);
     }
-    more = false;
-    for (int d = 1; d < map.rank && !more; ++d) {
-      more = ++index[d] < map.copied(d);
-      if (!more) index[d] = 0;
-    }
-  }
+    row += map.row_bytes();
+  });
   return box;
 }
 
+/// Operands behind the first coordinate's place.
+int numbers_of(const Inst* i, bool offsets) {
+  const int rank = i->flags & kTensorRankMask;
+  if (i->flags & kTensorRows) return 1 + kGatheredRows;
+  return offsets && i->flags & kTensorIm2col ? 2 * rank - 2 : rank;
+}
 int operands_of_load(const Inst* i) {
-  return 3 + (i->flags & kTensorRankMask) + (i->flags & kTensorMulticast ? 1 : 0);
+  return 3 + numbers_of(i, true) + (i->flags & kTensorMulticast ? 1 : 0);
 }
 
 const Inst* behind(const Inst* i, int operands) { return i + (operands + 5) / 6; }
@@ -152,13 +234,15 @@ void load_lane(const TensorCopy& c) {
   BlockRun& b = *c.s.block;
   const bool remote = c.i->flags & kTensorRemote;
   const TensorMap map = c.map(1);
-  const u32 bytes = u32(map.box_bytes());
+  const u32 bytes = c.bytes(map);
   const SharedPlace at = shared_place(c.s, c.i, c.shared_address(0, kBulkNarrowShared), bytes, kBoxAlignment,
                                       remote, true, c.w, c.l);
   const SharedPlace bar = shared_place(c.s, c.i, c.shared_address(2, kBulkNarrowMbarrier), Mbarrier::kBytes,
                                        Mbarrier::kBytes, remote, true, c.w, c.l);
   std::vector<GlobalRange> ranges;
-  const std::shared_ptr<TensorBox> box = cut_box(c, map, c.coordinates(3), at.offset, false, ranges);
+  const std::shared_ptr<TensorBox> box =
+      cut_box(c, map, c.coordinates(3), c.im2col() ? c.im2col_offsets(3 + c.rank()) : Place{}, at.offset,
+              false, ranges);
   if (b.checks != nullptr) b.checks->bulk_load_source(c.s, c.i, c.w, c.l, *at.block->checks, ranges);
   ++b.hot->bulk_copies;
   ++b.hot->gld_requests;
@@ -176,7 +260,7 @@ void load_lane(const TensorCopy& c) {
     queue_bulk_load(c.s, c.i, to, mbarrier, load, c.w, c.l);
   };
   if (!(c.i->flags & kTensorMulticast)) return queue(at, bar);
-  const u32 mask = value_of<u32>(c.s, operand_of(c.i, 3 + c.rank()), c.w, c.l);
+  const u32 mask = value_of<u32>(c.s, operand_of(c.i, operands_of_load(c.i) - 1), c.w, c.l);
   for (u32 ranks = multicast_ranks(c.s, c.i, mask, c.w, c.l); ranks != 0; ranks &= ranks - 1) {
     BlockRun& to = b.cluster == nullptr ? b : block_of_rank(b, u64(__builtin_ctz(ranks)));
     queue({&to, at.offset}, {&to, bar.offset});
@@ -206,12 +290,12 @@ std::optional<AtomicOp> reduction_of(const TensorCopy& c, TensorElement type) {
 void store_lane(const TensorCopy& c) {
   BlockRun& b = *c.s.block;
   const TensorMap map = c.map(1);
-  const u32 bytes = u32(map.box_bytes());
+  const u32 bytes = c.bytes(map);
   const SharedPlace at = shared_place(c.s, c.i, c.shared_address(0, kBulkNarrowShared), bytes, kBoxAlignment,
                                       false, false, c.w, c.l);
   check_no_mbarrier(c.s, c.i, at, bytes, c.w, c.l);
   std::vector<GlobalRange> ranges;
-  const std::shared_ptr<TensorBox> box = cut_box(c, map, c.coordinates(2), at.offset, true, ranges);
+  const std::shared_ptr<TensorBox> box = cut_box(c, map, c.coordinates(2), {}, at.offset, true, ranges);
   box->reduction = reduction_of(c, map.type);
   ++b.hot->bulk_copies;
   ++b.hot->gst_requests;
@@ -276,12 +360,12 @@ const Inst* run_tensor_load(Strand& s, const Inst* i) {
 
 const Inst* run_tensor_store(Strand& s, const Inst* i) {
   for_lanes(s, i, store_lane);
-  return behind(i, 2 + (i->flags & kTensorRankMask));
+  return behind(i, 2 + numbers_of(i, false));
 }
 
 const Inst* run_tensor_prefetch(Strand& s, const Inst* i) {
   for_lanes(s, i, [](const TensorCopy& c) { c.map(0); });
-  return behind(i, 1 + (i->flags & kTensorRankMask));
+  return behind(i, 1 + numbers_of(i, true));
 }
 
 namespace {
@@ -305,6 +389,10 @@ void replace_lane(const TensorCopy& c) {
   const u64 address = c.shared_address(0, kBulkNarrowShared), value = value_of<u64>(c.s, c.i->o[1], c.w, c.l);
   const bool shared = c.i->flags == 3 || (c.i->flags == 1 && address >> kAllocationShift == kSharedWindow);
   std::byte* const map = shared ? shared_map(c, offset_of(address)) : global_map(c, address);
+  if (!is_tile_map(map))
+    c.raise(FindingKind::kOutOfBounds,
+            fmt::format("replaces the {} of a map of tiles in one of columns of pixels (im2col)",
+                        kTensorMapFields[c.i->count]));
   const auto field = static_cast<TensorMapField>(c.i->count);
   ++c.s.block->hot->accesses;
   ++c.s.block->progress;

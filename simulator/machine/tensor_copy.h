@@ -9,12 +9,14 @@
 
 namespace stitchwork::sim {
 
-/// Inst::flags of tensor copies: the dimensions, and what else the operands hold.
-inline constexpr std::uint8_t kTensorRankMask = 7, kTensorMulticast = 8, kTensorRemote = 16;
+/// Inst::flags of tensor copies: the dimensions, and what else the operands hold. Of rows: four rows of a
+/// tensor of two dimensions, by a column and four numbers.
+inline constexpr std::uint8_t kTensorRankMask = 7, kTensorMulticast = 8, kTensorRemote = 16,
+                              kTensorIm2col = 32, kTensorRows = 64;
 
 // Operands are wide (Lowering::emit_wide): shared memory, the map's address, coordinates (the innermost
-// first); a load has its mbarrier behind the map, and under multicast the mask of ranks last. aux: as of bulk
-// copies.
+// first), of im2col behind them the offsets unless it stores; a load has its mbarrier behind the map, and
+// under multicast the mask of ranks last. aux: as of bulk copies.
 const Inst* run_tensor_load(Strand& s, const Inst* i);
 /// imm: 1 + AtomicOp's name in Lowering's list of reductions (tensor_reductions), 0: a plain store.
 const Inst* run_tensor_store(Strand& s, const Inst* i);

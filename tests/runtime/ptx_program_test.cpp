@@ -241,6 +241,66 @@ TEST_F(PtxProgram, TensorMapsAreArgumentsAndBuffers) {
             place + ": element stride 9 of dimension 1: 1 to 8 are possible");
   EXPECT_EQ(said([](json& m) { m["box"] = {8}; }), place + ".box: has 1 numbers, 2 are needed");
   EXPECT_EQ(said([](json& m) { m.erase("box"); }), place + ": 'box' is missing");
+  EXPECT_EQ(said([](json& m) { m["pixels_per_column"] = 4; }),
+            place +
+                ": has both box and pixel_box_lower_corner, pixel_box_upper_corner, channels_per_pixel or "
+                "pixels_per_column");
+  const auto columns = [](const std::function<void(json&)>& edit) {
+    return [edit](json& m) {
+      m.erase("box");
+      m.update({{"dims", {8, 4, 1}},
+                {"strides", {32, 128}},
+                {"channels_per_pixel", 8},
+                {"pixels_per_column", 4},
+                {"pixel_box_lower_corner", {-1}},
+                {"pixel_box_upper_corner", {-1}}});
+      edit(m);
+    };
+  };
+  EXPECT_EQ(said(columns([](json&) {})), "not refused");
+  EXPECT_EQ(said(columns([](json& m) { m.erase("channels_per_pixel"); })),
+            place + ": 'channels_per_pixel' is missing");
+  EXPECT_EQ(said(columns([](json& m) { m["pixels_per_column"] = 1025; })),
+            place + ": 1025 pixels a column: 1 to 1024 are possible");
+  EXPECT_EQ(said(columns([](json& m) {
+              m["pixel_box_lower_corner"] = {-1, 0};
+            })),
+            place + ".pixel_box_lower_corner: has more than 1 numbers");
+  EXPECT_EQ(said(columns([](json& m) {
+              m["dims"] = {8, 4};
+              m["strides"] = {32};
+            })),
+            place + ".dims: columns of pixels (im2col) are of 3 to 5 dimensions");
+}
+
+/// What a corner that passes over rows of an image sees, as a column of pixels.
+TEST_F(PtxProgram, TensorMapsMayBeOfColumnsOfPixels) {
+  std::string text = kTensorKernel;
+  const std::string tile = "tensor.2d.shared::cta.global.mbarrier", place = "[%rd1, {%r1, 1}], [%r2];";
+  text.replace(text.find(tile), tile.size(), "tensor.4d.shared::cta.global.im2col.mbarrier");
+  text.replace(text.find(place), place.size(), "[%rd1, {0, 2, 0, 0}], [%r2], {1, 0};");
+  std::ofstream(folder_ / "k.ptx") << text;
+  json p = base();
+  const json from = {{"buffer", "x"},
+                     {"dims", {8, 5, 3, 2}},
+                     {"channels_per_pixel", 8},
+                     {"pixels_per_column", 4},
+                     {"pixel_box_lower_corner", {-1, -1}},
+                     {"pixel_box_upper_corner", {-1, -1}}};
+  const json to = {{"buffer", "y"}, {"type", "f32"}, {"dims", {8, 4}}, {"box", {8, 4}}};
+  p["buffers"]["maps"] = {{"tensor_maps", {from, to}}};
+  p["buffers"]["y"]["fill"] = {{"constant", 5}};
+  p["steps"] = json::array({{{"kernel", "box"},
+                             {"grid", 1},
+                             {"block", 1},
+                             {"arguments", {{{"struct", {{{"tensor_map", from}}, "i32:12"}}}, "maps"}}}});
+  Script script = read(p);
+  const ScriptResult result = run_script(script, device("h100"), {.sanitize = {.race = true, .init = true}});
+  ASSERT_TRUE(result.ok()) << result.program.findings[0].message;
+  const float* x = buffer(p, result, "x").data<float>();
+  const float* y = buffer(p, result, "y").data<float>();
+  const int pixels[][2] = {{0, 3}, {0, 4}, {1, 0}, {1, 1}};  // rows and columns
+  for (int k = 0; k < 32; ++k) ASSERT_EQ(y[k], x[(pixels[k / 8][0] * 5 + pixels[k / 8][1]) * 8 + k % 8]) << k;
 }
 
 }  // namespace TEST_FILE

@@ -45,6 +45,8 @@ TEST(BulkReduction, IsThatOfItsOperationAndType) {
       {"inc.u32", "mov.u32 %r2, 1;", [](std::uint32_t) { return 0u; }},
       {"add.f32", "mov.b32 %r2, %f1;",
        [](std::uint32_t t) { return std::bit_cast<std::uint32_t>(2.f * static_cast<float>(t)); }},
+      {"min.bf16", "mov.u32 %r2, 0x3f80c000;", [](std::uint32_t) { return 0x0000c000u; }},
+      {"max.f16", "mov.u32 %r2, 0xbc004000;", [](std::uint32_t) { return 0x00004000u; }},
       {"add.noftz.f16", "mov.u32 %r2, 0x3c004000;", [](std::uint32_t) { return 0x40004400u; }},
   };
   for (const Case& c : cases) {
@@ -67,7 +69,8 @@ TEST(BulkReduction, WantsAProxyFenceBehindOrdinaryWrites) {
 }
 
 TEST(BulkReduction, OtherTypesAreRefused) {
-  for (const char* operation : {"add.s64", "min.f32", "and.u32", "inc.u64", "add.f16", "exch.b32"})
+  for (const char* operation :
+       {"add.s64", "min.f32", "and.u32", "inc.u64", "add.f16", "min.noftz.f16", "exch.b32"})
     EXPECT_THROW(reduced(form(operation), "mov.u32 %r2, 1;"), Error) << operation;
 }
 

@@ -340,6 +340,21 @@ ret;)"),
   EXPECT_EQ(r.counters.atomics, 192u);
 }
 
+TEST(Kernel, ClocksGoOnAndHaveTwoHalves) {
+  const ptx::Module module = ptx::parse(
+      wrap_ptx("ld.param.u64 %d1, [out];\nmov.u64 %d2, %clock64;\nmov.u64 %d3, %globaltimer;\n"
+               "mov.u32 %r1, %clock;\nmov.u32 %r2, %clock_hi;\nmov.u32 %r3, %globaltimer_lo;\n"
+               "mov.u32 %r4, %globaltimer_hi;\nmov.u64 %d4, %current_graph_exec;\ncvt.u32.u64 %r5, %d2;\n"
+               "setp.gt.u64 %p1, %d3, %d2;\nselp.u32 %r6, 1, 0, %p1;\nsetp.gt.u32 %p2, %r1, %r5;\n"
+               "selp.u32 %r7, 1, 0, %p2;\nsetp.gt.u32 %p3, %r3, %r1;\nselp.u32 %r8, 1, 0, %p3;\n"
+               "cvt.u32.u64 %r9, %d4;\nst.global.v4.u32 [%d1], {%r2, %r4, %r9, %r6};\n"
+               "st.global.v2.u32 [%d1+16], {%r7, %r8};\nret;"),
+      "clocks.ptx");
+  const Outcome r =
+      run_on_numbers(module, {.kernel = "k", .grid = {1, 1, 1}, .block = {1, 1, 1}}, {}, "v100", 1, 6);
+  EXPECT_EQ(r.out, (std::vector<std::uint32_t>{0, 0, 0, 1, 1, 1}));
+}
+
 TEST(Kernel, AGenericAddressIsOfOneSpace) {
   std::string body =
       ".shared .u32 s;\n.local .u32 l;\nld.param.u64 %d1, [in];\nld.param.u64 %d2, [out];\n"

@@ -171,6 +171,27 @@ TEST(Sanitizer, TheFirstGuessOfACompareAndSwapMakesNoRace) {
                     .text()
                     .starts_with("global-race"))
         << load;
+  // By way of moves and conversions, and of a variable whose address is in a register, too.
+  const std::string shared = R"(
+.shared .align 4 .b8 s[8];
+setp.eq.u32 %p2, %r1, 0;
+@%p2 st.shared.u16 [s+4], 7;
+bar.sync 0;
+ld.shared.u16 %h1, [s+4];
+mov.u16 %h2, %h1;
+mov.u32 %r8, s+4;
+AGAIN:
+cvt.u32.u16 %r4, %h2;
+add.u16 %h3, %h2, 3;
+cvt.u16.u32 %h5, %r4;
+atom.shared.cas.b16 %h4, [%r8], %h5, %h3;
+setp.ne.u16 %p1, %h4, %h2;
+mov.u16 %h2, %h4;
+@%p1 bra AGAIN;)";
+  EXPECT_EQ(sanitized(kRace, shared, 1, 64).text(), "");
+  EXPECT_TRUE(sanitized(kRace, replaced(shared, "mov.u16 %h2, %h1;", "add.u16 %h2, %h1, 0;"), 1, 64)
+                  .text()
+                  .starts_with("shared-race"));
 }
 
 TEST(Sanitizer, ANonCoherentReadOfWhatTheLaunchWroteIsFound) {

@@ -205,6 +205,26 @@ TEST(Sanitizer, AVectorStoreWithoutAnElementThatIsSetIsFoundInGlobalMemory) {
   const Sanitized one = sanitized(kInit, fmt::format(fmt::runtime(some), 31), 1, 32);
   EXPECT_EQ(one.text(), found);
   EXPECT_EQ(one.result.findings[0].thread.x, 31u);
+  // Vectors of 32 bytes: whichever half has an element that is set.
+  EXPECT_TRUE(sanitized(kInit, "st.global.v8.b32 [%d2], {%r4, %r5, %r4, %r5, %r4, %r5, %r4, %r5};", 1, 1)
+                  .text()
+                  .starts_with("unset-register"));
+  EXPECT_TRUE(sanitized(kInit, "st.global.v4.b64 [%d2], {%d4, %d5, %d4, %d5};", 1, 1)
+                  .text()
+                  .starts_with("unset-register"));
+  for (const char* elements : {"7, %r5, %r4, %r5, %r4, %r5, %r4, %r5", "%r4, %r5, %r4, %r5, %r4, %r5, %r4, 7",
+                               "%r4, %r5, %r4, %r5, %r1, %r5, %r4, %r5"})
+    EXPECT_EQ(sanitized(kInit, fmt::format("st.global.v8.b32 [%d2], {{{}}};", elements), 1, 1).text(), "")
+        << elements;
+  const std::string eight =
+      "setp.lt.u32 %p1, %r1, {0};\n@%p1 mov.u32 %r{1}, 1;\nmul.wide.u32 %d4, %r1, 32;\nadd.u64 %d4, %d2, "
+      "%d4;\nst.global.v8.b32 [%d4], {{%r3, %r3, %r3, %r4, %r5, %r5, %r5, %r5}};";
+  for (const int set : {3, 4, 5}) {
+    EXPECT_EQ(sanitized(kInit, fmt::format(fmt::runtime(eight), 32, set), 1, 32).text(), "") << set;
+    const Sanitized last = sanitized(kInit, fmt::format(fmt::runtime(eight), 31, set), 1, 32);
+    EXPECT_TRUE(last.text().starts_with("unset-register")) << set;
+    EXPECT_EQ(last.result.findings.at(0).thread.x, 31u) << set;
+  }
   // Shared memory keeps what a last tile does not have.
   EXPECT_EQ(sanitized(kInit, ".shared .align 8 .b8 s[8];\nst.shared.v2.u32 [s], {%r4, %r5};", 1, 1).text(),
             "");

@@ -106,10 +106,13 @@ struct CopySetup {
   std::uint32_t blocks = 1, cluster = 0;
   bool map_in_memory = false;  ///< its address is `memory`, in place of other memory
   bool writes_memory = true;
+  const char *device = "h100", *target = "sm_90";
 };
 inline Ran run_copy(const std::string& body, TensorMap map, const Bytes& tensor, const Bytes& other,
                     const At& at, const CopySetup& setup = {}) {
-  const ptx::Module module = ptx::parse(kernel(body), "tensor.ptx");
+  std::string text = kernel(body);
+  text.replace(text.find("sm_90"), 5, setup.target);
+  const ptx::Module module = ptx::parse(text, "tensor.ptx");
   DeviceMemory memory(true);
   const DeviceAddress base = memory.allocate(tensor.size(), "tensor");
   memory.write(base, tensor);
@@ -125,7 +128,8 @@ inline Ran run_copy(const std::string& body, TensorMap map, const Bytes& tensor,
   std::memcpy(launch.arguments[2].bytes.data(), at.data(), 20);
   Options options;
   options.sanitize = setup.sanitize;
-  Ran ran{run(module, launch, memory, device("h100"), options), Bytes(tensor.size()), Bytes(contents.size())};
+  Ran ran{run(module, launch, memory, device(setup.device), options), Bytes(tensor.size()),
+          Bytes(contents.size())};
   memory.read(base, ran.tensor);
   memory.read(second, ran.memory);
   return ran;

@@ -81,6 +81,17 @@ TEST(TensorCopy, ReductionsAreThoseOfTheMapsType) {
   expect_reduction<std::uint32_t>(TensorElement::kU32, "and", [](auto a, auto b) { return a & b; });
   expect_reduction<std::uint64_t>(TensorElement::kU64, "or", [](auto a, auto b) { return a | b; });
   expect_reduction<std::int32_t>(TensorElement::kS32, "xor", [](auto a, auto b) { return a ^ b; });
+  // Halves of whole numbers, as what they are.
+  const auto of_halves = [](auto f) {
+    return [f](std::uint16_t a, std::uint16_t b) {
+      const auto value = [](std::uint16_t v) { return v < 1000 ? v * 0x1p-24 : NAN; };  // subnormal
+      return f(value(a), value(b)) ? a : b;
+    };
+  };
+  expect_reduction<std::uint16_t>(TensorElement::kF16, "min",
+                                  of_halves([](double a, double b) { return a < b; }));
+  expect_reduction<std::uint16_t>(TensorElement::kF16, "max",
+                                  of_halves([](double a, double b) { return a > b; }));
   const TensorMap bytes = tensor_of(TensorElement::kU8, {32, 6}, {16, 4});
   EXPECT_THROW(run_copy(store(bytes, "cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.bulk_group"),
                         bytes, Bytes(bytes_of(bytes)), Bytes(64), {}, {.writes_memory = false}),
