@@ -300,6 +300,16 @@ std::optional<Replaced> replacement(const FusionPlan& plan, const std::string& o
 
 }  // namespace
 
+std::optional<MatrixProduct> called_product(const Computation& computation, const FusionPlan& plan,
+                                            const Node& node) {
+  if (plan.peer == nullptr)
+    for (const PlanStep& step : plan.steps)
+      if (step.kind == StepKind::kLibrary && step.nodes.size() > 1 &&
+          std::ranges::find(step.nodes, node.id) != step.nodes.end())
+        return matrix_product(computation, step.nodes, plan.tf32);
+  return matrix_product(computation, node, plan.tf32);
+}
+
 std::string step_text(const Computation& computation, const FusionPlan& plan, const Node& node) {
   for (const PlanStep& step : plan.steps)
     if (step.kind != StepKind::kKernel && step.kind != StepKind::kMemset &&
@@ -413,8 +423,7 @@ Explanation explain_planned(const Graph& graph, const FusionPlan& plan, const st
   if (result.placements.empty()) result.step = step_text(computation, plan, node);
   if (result.placements.empty() && result.step.empty() && plan.peer != nullptr)
     result.step = "in no step: its readers have it where it lies";
-  if (const auto product =
-          result.placements.empty() ? matrix_product(computation, node, plan.tf32) : std::nullopt)
+  if (const auto product = result.placements.empty() ? called_product(computation, plan, node) : std::nullopt)
     result.library_time = to_text(*product, library_time(target, *product));
   for (const Decision& decision : view.decisions())
     if (decision.subject == op || decision.object == op) result.decisions.push_back(decision);

@@ -7,6 +7,7 @@
 
 #include "analysis/plan/plan.h"
 #include "core/passes/op_trace.h"
+#include "occupancy_model/library.h"
 #include "occupancy_model/not_modelled.h"
 
 namespace stitchwork {
@@ -62,6 +63,9 @@ struct Explanation {
 /// What an op outside kernels is: "library call lib:dot.5", "parameter", "alias of ..."; `plan` is of the
 /// computation.
 std::string step_text(const Computation& computation, const FusionPlan& plan, const Node& node);
+/// The product that a library call computes which has the op, with what the call adds to it.
+std::optional<MatrixProduct> called_product(const Computation& computation, const FusionPlan& plan,
+                                            const Node& node);
 
 /// Whether the model or the planned graph has an op of this name that explain tells about: of the entry, of
 /// what its loops and branches run, or of what an op applies (a reducer).

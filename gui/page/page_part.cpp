@@ -43,7 +43,7 @@ ordered_json ops_json(const Graph& graph, const FusionPlan& plan) {
     texts.push_back(std::move(text));
     const bool out = in_kernel[static_cast<std::size_t>(node.id)] == 0;
     outside.push_back(out ? step_text(computation, plan, node) : std::string());
-    const auto product = out ? matrix_product(computation, node, plan.tf32) : std::nullopt;
+    const auto product = out ? called_product(computation, plan, node) : std::nullopt;
     products.push_back(product ? to_text(*product, library_time(target, *product)) : std::string());
     if (plan.rewritten == nullptr) continue;
     ordered_json from = ordered_json::array();

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "analysis/explain/explain.h"
 #include "analysis/judge/library_cost.h"
 #include "analysis/plan/plan_memory.h"
 #include "analysis/planners/planner.h"
@@ -156,6 +157,18 @@ TEST(AutoEpilogue, VerifyRefusesACallThatNoLibraryMakes) {
   const std::vector<Verdict> found = verify(graph, device("v100"), plan);
   ASSERT_FALSE(found.empty());
   EXPECT_THAT(found.front().why, HasSubstr("no library call computes p, c in one"));
+}
+
+TEST(AutoEpilogue, ExplainKnowsTheCallAndNoKernelOfTheSum) {
+  const Graph graph = dataset("fs19_cycle");
+  const FusionPlan plan = make_plan(graph, device("v100"), "auto", {.record_decisions = true});
+  const Explanation sum = explain(graph, plan, "d"), product = explain(graph, plan, "p");
+  EXPECT_EQ(sum.step, "library call lib:p");
+  EXPECT_EQ(sum.library_time, product.library_time);
+  EXPECT_THAT(sum.library_time, HasSubstr("4096x1024x1024"));
+  for (const Decision& decision : sum.decisions)
+    EXPECT_THAT(decision.step, ::testing::AnyOf("scope", "epilogue"));
+  EXPECT_EQ(sum.decisions.back().verdict.rule, "auto.epilogue");
 }
 
 TEST(AutoEpilogue, AnOverrideKeepsTheSumInItsKernel) {

@@ -51,6 +51,16 @@ void forget_forms(const astitch::Nodes& nodes, const KernelPlan& kernel, std::ve
   });
 }
 
+/// Of ops that calls compute what was recorded of their place in a kernel.
+void forget_places(const astitch::Nodes& nodes, const std::vector<std::vector<NodeId>>& calls,
+                   std::vector<Decision>& decisions) {
+  std::set<std::string> names;
+  for (const std::vector<NodeId>& call : calls)
+    for (const NodeId op : call) names.insert(nodes.name(op));
+  if (names.empty()) return;
+  std::erase_if(decisions, [&](const Decision& d) { return d.step != "scope" && names.contains(d.subject); });
+}
+
 /// Of kernels in a stitched one's place: what each reads of the others, and that their form was chosen.
 void record_cuts(const Graph& graph, const std::vector<KernelPlan>& kernels, const Verdict& why,
                  astitch::Recorder& recorder) {
@@ -311,6 +321,7 @@ FusionPlan plan_auto(const Graph& graph, const Device& device, const PlanOptions
   if (knobs.epilogues) calls = take_epilogues(nodes, device, knobs, options.tf32, base, recorder);
   if (knobs.recompute) recompute(nodes, device, knobs, base, recorder);
   for (const KernelPlan& kernel : base.gone) forget_forms(nodes, kernel, plan.decisions);
+  forget_places(nodes, calls, plan.decisions);
 
   std::unordered_map<std::string, Recipe> known;
   std::vector<KernelPlan> kernels, from_xla;
