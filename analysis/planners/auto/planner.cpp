@@ -216,8 +216,7 @@ void recompute(const astitch::Nodes& nodes, const Device& device, const astitch:
 
 FusionPlan plan_auto(const Graph& graph, const Device& device, const PlanOptions& options) {
   FusionPlan plan = plan_astitch(graph, device, options);
-  astitch::Options knobs = astitch::read_options(options);
-  knobs.constraints = constraints(graph, device, options.edits);
+  const astitch::Options knobs = astitch::read_options(graph, device, options);
   const astitch::Nodes nodes = astitch::node_facts(graph);
   astitch::Recorder recorder(options.record_decisions);
 
@@ -232,9 +231,9 @@ FusionPlan plan_auto(const Graph& graph, const Device& device, const PlanOptions
   for (const Base::Kernel& one : base.kernels) {
     const Stitched stitched{&nodes, &device, &knobs, &one.plan, &one.xla, one.op};
     // Overrides tell kernels apart that are alike.
-    const std::string key = options.edits.empty()
-                                ? automatic::signature(stitched) + (one.as_stitched ? "" : " again")
-                                : nodes.name(one.op.members.back());
+    const std::string key = knobs.constraints.are_about(one.plan.ops)
+                                ? nodes.name(one.op.members.back())
+                                : automatic::signature(stitched) + (one.as_stitched ? "" : " again");
     auto at = known.find(key);
     if (at == known.end()) at = known.emplace(key, automatic::choose_recipe(stitched, recorder)).first;
     if (at->second != Recipe{}) forget_forms(nodes, one.plan, plan.decisions);
