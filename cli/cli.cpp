@@ -11,6 +11,7 @@
 #include <ostream>
 #include <system_error>
 
+#include "analysis/explain/explain.h"
 #include "analysis/judge/cost.h"
 #include "analysis/plan/overrides_json.h"
 #include "analysis/plan/plan_json.h"
@@ -204,7 +205,12 @@ const fusionstitching::PerformanceLibrary* PlanArguments::library() const {
   return &*library_;
 }
 
-Planned load_planned(const PlanArguments& arguments, bool record_decisions, OpTrace* trace, Graph* as_read) {
+namespace {
+
+/// `options_for`: what the model is planned with, once it is read.
+template <typename OptionsFor>
+Planned load_and_plan(const PlanArguments& arguments, OpTrace* trace, Graph* as_read,
+                      OptionsFor options_for) {
   if (const std::string dump = dump_of(arguments); !dump.empty())
     return load_planned_dump(arguments, dump, trace, as_read);
   Planned planned;
@@ -212,8 +218,8 @@ Planned load_planned(const PlanArguments& arguments, bool record_decisions, OpTr
     if (arguments.model.empty()) throw Error("no model given", "name a file or dataset, or give --plan FILE");
     planned.model = arguments.open.load(arguments.model, trace, as_read);
     planned.device = &device(arguments.device);
-    planned.plan = make_plan(planned.model.graph, *planned.device, arguments.planner,
-                             arguments.options(record_decisions));
+    planned.plan =
+        make_plan(planned.model.graph, *planned.device, arguments.planner, options_for(planned.model.graph));
     return planned;
   }
   if (!arguments.override_file.empty())
@@ -241,6 +247,24 @@ Planned load_planned(const PlanArguments& arguments, bool record_decisions, OpTr
                 "give --plan with the library that it was made by, or MODEL and --planner instead");
   if (arguments.tf32 && !planned.plan.tf32) allow_tf32(planned.model.graph, *planned.device, planned.plan);
   return planned;
+}
+
+}  // namespace
+
+Planned load_planned(const PlanArguments& arguments, bool record_decisions, OpTrace* trace, Graph* as_read) {
+  return load_and_plan(arguments, trace, as_read,
+                       [&](const Graph&) { return arguments.options(record_decisions); });
+}
+
+Planned load_explained(const PlanArguments& arguments, OpTrace& trace, const std::string& op) {
+  return load_and_plan(arguments, &trace, nullptr, [&](const Graph& model) {
+    PlanOptions options = arguments.options(true);
+    // Where a planner rewrites the model another op stands for this one, which is not known before.
+    if (planner(arguments.planner).rewrite != nullptr) return options;
+    const std::optional<AsRead> read = op_as_read(model, trace, op);
+    options.decisions_about = std::vector{read ? read->op : op};
+    return options;
+  });
 }
 
 nlohmann::ordered_json loops_json(const std::vector<LoopTrips>& loops) {

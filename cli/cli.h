@@ -98,6 +98,8 @@ struct Planned {
 /// `trace`: takes what became of the ops of the model's file; `as_read`: the module before any pass.
 Planned load_planned(const PlanArguments& arguments, bool record_decisions = false, OpTrace* trace = nullptr,
                      Graph* as_read = nullptr);
+/// The same with the decisions that explain tells of an op, by the name that the file has it by.
+Planned load_explained(const PlanArguments& arguments, OpTrace& trace, const std::string& op);
 
 /// Loops of a document: op, computation, trips (null: unknown).
 nlohmann::ordered_json loops_json(const std::vector<LoopTrips>& loops);

@@ -111,7 +111,7 @@ void add_explain(CLI::App& app, Cli& cli) {
     if (op->empty() && !arguments->plan_file.empty()) op->swap(arguments->model);
     if (op->empty()) throw CLI::RequiredError("OP");
     OpTrace trace;
-    Planned planned = load_planned(*arguments, true, &trace);
+    Planned planned = load_explained(*arguments, trace, *op);
     const Graph& graph = planned.model.graph;
     if (!arguments->plan_file.empty() && arguments->library() != nullptr)
       take_decisions(planned, *arguments->library());

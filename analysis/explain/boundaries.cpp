@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <mutex>
 #include <set>
+#include <span>
 #include <unordered_map>
 
 #include "analysis/facts/facts.h"
@@ -84,8 +86,7 @@ class Closeness {
     for (const KernelPlan* kernel : {&from_, &to_})
       for (const NodeId op : kernel->ops) add(view.decisions_of(op));
     add(view.decisions_of_value(at_.value));
-    std::ranges::sort(result);
-    result.erase(std::unique(result.begin(), result.end()), result.end());
+    sort_unique(result);
     return result;
   }
 
@@ -150,27 +151,42 @@ std::pair<std::string, std::string> ending(const Computation& computation, const
 const Decision* library_epilogue(const PlanView& view, const FusionPlan& plan, const StepBoundary& at) {
   const PlanStep& to = plan.steps[static_cast<std::size_t>(at.to)];
   if (to.kind != StepKind::kKernel) return nullptr;
-  const Decision* found = nullptr;
-  for (std::size_t d = 0; d < view.decisions().size(); ++d)
-    if (const auto [subject, object] = view.about(d);
-        !view.decisions()[d].verdict.ok && is_about_epilogue(view.decisions()[d].verdict.rule) &&
-        object == at.value && contains_sorted(ops_of(plan, to), subject))
-      found = &view.decisions()[d];
+  const Decision* found = nullptr;  // the last
+  for (const NodeId op : plan.kernels[static_cast<std::size_t>(to.kernel)].ops)
+    for (const std::size_t d : view.decisions_of(op))
+      if (const Decision& decision = view.decisions()[d];
+          !decision.verdict.ok && is_about_epilogue(decision.verdict.rule) &&
+          view.about(d).second == at.value && (found == nullptr || found < &decision))
+        found = &decision;
   return found;
 }
 
+/// The steps that read what each makes; -1: the result.
+struct StepReaders {
+  std::once_flag made;
+  std::unordered_map<int, std::vector<int>> of;
+};
+
 /// A step on a path between the two kernels that leaves both: one kernel would wait for itself there.
-std::optional<int> step_between(const Graph& graph, const FusionPlan& plan, const StepBoundary& at) {
-  std::unordered_map<int, std::vector<int>> readers;
-  for (const StepBoundary& b : boundaries(graph, plan)) readers[b.from].push_back(b.to);
+std::optional<int> step_between(const PlanView& view, const FusionPlan& plan, const StepBoundary& at) {
+  auto& readers = view.derived.get<StepReaders>();
+  std::call_once(readers.made, [&] {
+    for (const StepBoundary& b : boundaries(view.graph(), plan)) readers.of[b.from].push_back(b.to);
+  });
+  const auto readers_of = [&](int step) -> std::span<const int> {
+    const auto found = readers.of.find(step);
+    return found == readers.of.end() ? std::span<const int>() : found->second;
+  };
   std::vector<int> open;
   std::unordered_map<int, int> first;  // by step that is reached: the path's first step behind `from`
-  for (const int next : readers[at.from])
+  for (const int next : readers_of(at.from))
     if (next != at.to && first.emplace(next, next).second) open.push_back(next);
   while (!open.empty()) {
     const int step = open.back();
     open.pop_back();
-    for (const int next : readers[step]) {
+    // Steps are in an order in which nothing is read before it is made.
+    if (step >= at.to) continue;
+    for (const int next : readers_of(step)) {
       if (next == at.to) return first[step];
       if (first.emplace(next, first[step]).second) open.push_back(next);
     }
@@ -182,8 +198,8 @@ std::optional<int> step_between(const Graph& graph, const FusionPlan& plan, cons
 Decision outvoted(const PlanView& view, const StepBoundary& at) {
   std::string why = "no pattern that was taken holds both";
   for (const NodeId op : {at.reader, at.value})
-    for (std::size_t d = 0; d < view.decisions().size(); ++d)  // the best of those not taken comes first
-      if (view.decisions()[d].verdict.rule == "fs19.outvoted" && view.about(d).first == op)
+    for (const std::size_t d : view.decisions_of(op))  // the best of those not taken comes first
+      if (view.decisions()[d].verdict.rule == "fs19.outvoted")
         return made(view, at, "fs19.outvoted",
                     fmt::format("{}; the best other of {} was {}", why, view.name(op),
                                 view.decisions()[d].verdict.why));
@@ -213,10 +229,8 @@ Decision undecided(const PlanView& view, const FusionPlan& plan, const StepBound
   // Where a fusion had no form, kernels were made of its parts.
   if (plan.planner == "imported" || plan.planner == "xla-today") {
     const auto origin = [&](NodeId op) {
-      std::string why = "an op outside fusions";
-      for (std::size_t d = 0; d < view.decisions().size(); ++d)
-        if (view.about(d).first == op) why = view.decisions()[d].verdict.why;
-      return why;
+      const std::span<const std::size_t> of = view.decisions_of(op);
+      return of.empty() ? std::string("an op outside fusions") : view.decisions()[of.back()].verdict.why;
     };
     return made(view, at, plan.planner == "imported" ? "imported.as-compiled" : "xla-today.parts",
                 fmt::format("{}: {}; {}: {}", view.name(at.value), origin(at.value), view.name(at.reader),
@@ -232,12 +246,14 @@ Decision undecided(const PlanView& view, const FusionPlan& plan, const StepBound
                   fmt::format("{} is between them: nothing is fused across it", node.name));
     open.insert(open.end(), node.operands.begin(), node.operands.end());
   }
-  if (const std::optional<int> between = step_between(view.graph(), plan, at)) {
+  if (const std::optional<int> between = step_between(view, plan, at)) {
     const NodeId op = op_of(plan, plan.steps[static_cast<std::size_t>(*between)]);
     return made(view, at, "boundary.cycle",
                 fmt::format("{} lies between them: one kernel of both would wait for itself", view.name(op)));
   }
-  if (std::ranges::any_of(view.decisions(), [](const Decision& d) { return d.step == "ilp"; }))
+  // The program's own decision is about the root.
+  if (std::ranges::any_of(view.decisions_of(view.computation().root),
+                          [&](std::size_t d) { return view.decisions()[d].step == "ilp"; }))
     return outvoted(view, at);
   for (const NodeId op : {at.value, at.reader})
     if (const Shape& shape = view.computation().node(op).shape;
@@ -334,9 +350,19 @@ std::optional<Decision> why_together(const PlanView& view, NodeId producer, Node
     if (b == consumer && view.share_a_kernel(a, producer)) return 2;
     return view.share_a_kernel(a, producer) && view.share_a_kernel(b, consumer) ? 1 : 0;
   };
+  std::vector<std::size_t> near;  // those that name first an op of a kernel of either
+  const auto add = [&](NodeId op) {
+    const std::span<const std::size_t> of = view.decisions_of(op);
+    near.insert(near.end(), of.begin(), of.end());
+  };
+  for (const NodeId end : {producer, consumer}) {
+    add(end);
+    for (const std::size_t k : view.kernels_of(end)) std::ranges::for_each(view.ops(k), add);
+  }
+  sort_unique(near);
   const Decision* best = nullptr;
   int closest = 0;
-  for (std::size_t d = 0; d < view.decisions().size(); ++d) {
+  for (const std::size_t d : near) {
     const Decision& decision = view.decisions()[d];
     if (!decision.verdict.ok || !decides_kernels(decision.step)) continue;
     const auto [subject, object] = view.about(d);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <set>
+#include <unordered_map>
 
 #include "analysis/explain/boundaries.h"
 #include "analysis/explain/remedy.h"
@@ -172,7 +173,7 @@ class Neighbours {
     if (index < 0) return "result";
     const PlanStep& at = step(index);
     if (at.kind != StepKind::kKernel)
-      return step_text(computation_, plan_, computation_.node(at.nodes.front()));
+      return step_text(computation_, &at, computation_.node(at.nodes.front()));
     const KernelPlan& kernel = plan_.kernels[static_cast<std::size_t>(at.kernel)];
     return fmt::format("kernel {} {}", kernel.id, kernel.name);
   }
@@ -301,21 +302,24 @@ std::optional<Replaced> replacement(const FusionPlan& plan, const std::string& o
 }  // namespace
 
 std::optional<MatrixProduct> called_product(const Computation& computation, const FusionPlan& plan,
-                                            const Node& node) {
-  if (plan.peer == nullptr)
-    for (const PlanStep& step : plan.steps)
-      if (step.kind == StepKind::kLibrary && step.nodes.size() > 1 &&
-          std::ranges::find(step.nodes, node.id) != step.nodes.end())
-        return matrix_product(computation, step.nodes, plan.tf32);
+                                            const PlanStep* step, const Node& node) {
+  if (plan.peer == nullptr && step != nullptr && step->kind == StepKind::kLibrary && step->nodes.size() > 1)
+    return matrix_product(computation, step->nodes, plan.tf32);
   return matrix_product(computation, node, plan.tf32);
 }
 
-std::string step_text(const Computation& computation, const FusionPlan& plan, const Node& node) {
+std::unordered_map<NodeId, const PlanStep*> steps_outside_kernels(const FusionPlan& plan) {
+  std::unordered_map<NodeId, const PlanStep*> result;
   for (const PlanStep& step : plan.steps)
-    if (step.kind != StepKind::kKernel && step.kind != StepKind::kMemset &&
-        std::find(step.nodes.begin(), step.nodes.end(), node.id) != step.nodes.end())
-      return fmt::format("{} {}", step.kind == StepKind::kLibrary ? "library call" : name(step.kind),
-                         step.id);
+    if (step.kind != StepKind::kKernel && step.kind != StepKind::kMemset)
+      for (const NodeId op : step.nodes) result.emplace(op, &step);
+  return result;
+}
+
+std::string step_text(const Computation& computation, const PlanStep* step, const Node& node) {
+  if (step != nullptr)
+    return fmt::format("{} {}", step->kind == StepKind::kLibrary ? "library call" : name(step->kind),
+                       step->id);
   switch (plan_role(node)) {
     case PlanRole::kSource:
       return is_immediate(computation, node.id) ? "immediate in every kernel that reads it"
@@ -334,33 +338,40 @@ bool has_op(const Graph& graph, const FusionPlan& plan, const std::string& op) {
   return in_graph(model_graph(graph, plan), op) || in_graph(planned_graph(graph, plan), op);
 }
 
-Explanation explain_as_read(const Graph& given, const FusionPlan& plan, const OpTrace& trace,
-                            const std::string& op) {
-  const Graph& graph = model_graph(given, plan);
+std::optional<AsRead> op_as_read(const Graph& graph, const OpTrace& trace, const std::string& op) {
+  if (in_graph(graph, op)) return AsRead{op, {}};
   const Computation& entry = graph.entry_computation();
-  std::vector<std::string> became;
+  AsRead result;
   std::vector<OpName> now;
   if (const std::optional<OpName> read = trace.find(op, entry.name)) {
     std::vector<OpTrace::Step> steps;
     now = trace.now(graph, *read, &steps);
-    for (const OpTrace::Step& step : steps) became.push_back(to_text(step));
+    for (const OpTrace::Step& step : steps) result.became.push_back(to_text(step));
   } else {
     const std::string_view scope = std::string_view(op).substr(op.starts_with('/') ? 1 : 0);
     for (const Node& node : entry.nodes)
       if (node.metadata.op_name == scope) now.push_back({entry.name, node.name});
-    if (now.empty()) return explain(graph, plan, op);  // throws, with close names
-    became.push_back(to_text(OpTrace::Step{OpChange::kRewritten, {entry.name, op}, now}));
+    if (now.empty()) return std::nullopt;
+    result.became.push_back(to_text(OpTrace::Step{OpChange::kRewritten, {entry.name, op}, now}));
   }
+  if (now.empty()) return result;
+  const auto in_entry = std::find_if(now.rbegin(), now.rend(),
+                                     [&](const OpName& name) { return name.computation == entry.name; });
+  result.op = in_entry == now.rend() ? now.back().op : in_entry->op;
+  return result;
+}
+
+Explanation explain_as_read(const Graph& given, const FusionPlan& plan, const OpTrace& trace,
+                            const std::string& op) {
+  const Graph& graph = model_graph(given, plan);
+  const std::optional<AsRead> read = op_as_read(graph, trace, op);
+  if (!read) return explain(graph, plan, op);  // throws, with close names
   Explanation result;
-  if (now.empty()) {
+  if (read->op.empty())
     result.op = op;
-  } else {
-    const auto in_entry = std::find_if(now.rbegin(), now.rend(),
-                                       [&](const OpName& name) { return name.computation == entry.name; });
-    result = explain(graph, plan, in_entry == now.rend() ? now.back().op : in_entry->op);
-  }
-  result.became.insert(result.became.begin(), std::move_iterator(became.begin()),
-                       std::move_iterator(became.end()));
+  else
+    result = explain(graph, plan, read->op);
+  result.became.insert(result.became.begin(), read->became.begin(), read->became.end());
   return result;
 }
 
@@ -409,7 +420,7 @@ Explanation explain_planned(const Graph& graph, const FusionPlan& plan, const st
   result.shape = to_text(node.shape);
   const auto users = computation.users();
   const Device& target = device(plan.device);
-  const PlanView view(graph, plan);
+  const PlanView view(graph, plan, op);
   for (std::size_t k = 0; k < plan.kernels.size(); ++k) {
     const KernelPlan& kernel = plan.kernels[k];
     if (!std::binary_search(kernel.ops.begin(), kernel.ops.end(), id)) continue;
@@ -420,10 +431,14 @@ Explanation explain_planned(const Graph& graph, const FusionPlan& plan, const st
     at.not_modelled = not_modelled(target, timed);
     at.forms = view.forms(k);
   }
-  if (result.placements.empty()) result.step = step_text(computation, plan, node);
+  const auto outside = steps_outside_kernels(plan);
+  const auto own = outside.find(id);
+  const PlanStep* const step = own == outside.end() ? nullptr : own->second;
+  if (result.placements.empty()) result.step = step_text(computation, step, node);
   if (result.placements.empty() && result.step.empty() && plan.peer != nullptr)
     result.step = "in no step: its readers have it where it lies";
-  if (const auto product = result.placements.empty() ? called_product(computation, plan, node) : std::nullopt)
+  if (const auto product =
+          result.placements.empty() ? called_product(computation, plan, step, node) : std::nullopt)
     result.library_time = to_text(*product, library_time(target, *product));
   for (const Decision& decision : view.decisions())
     if (decision.subject == op || decision.object == op) result.decisions.push_back(decision);

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "analysis/plan/plan.h"
@@ -60,12 +61,14 @@ struct Explanation {
   std::vector<Decision> decisions;  ///< those that name the op, in order
 };
 
-/// What an op outside kernels is: "library call lib:dot.5", "parameter", "alias of ..."; `plan` is of the
-/// computation.
-std::string step_text(const Computation& computation, const FusionPlan& plan, const Node& node);
-/// The product that a library call computes which has the op, with what the call adds to it.
+/// The steps that are no kernels, by each of their ops; memsets have none.
+std::unordered_map<NodeId, const PlanStep*> steps_outside_kernels(const FusionPlan& plan);
+/// What an op outside kernels is: "library call lib:dot.5", "parameter", "alias of ..."; `step`: that of the
+/// op, nullptr where it has none.
+std::string step_text(const Computation& computation, const PlanStep* step, const Node& node);
+/// The product that a library call computes which has the op, with what the call adds to it; `step` as above.
 std::optional<MatrixProduct> called_product(const Computation& computation, const FusionPlan& plan,
-                                            const Node& node);
+                                            const PlanStep* step, const Node& node);
 
 /// Whether the model or the planned graph has an op of this name that explain tells about: of the entry, of
 /// what its loops and branches run, or of what an op applies (a reducer).
@@ -75,6 +78,14 @@ bool has_op(const Graph& graph, const FusionPlan& plan, const std::string& op);
 /// for it. Decisions are the plan's, or those of planning again as it says (analysis/facts/boundary.h).
 /// Throws Error naming close op names if there is no such op.
 Explanation explain(const Graph& graph, const FusionPlan& plan, const std::string& op);
+/// An op of the model that a name of the file stands for, and what became of what had that name, a line a
+/// step.
+struct AsRead {
+  std::string op;  ///< "": nothing is left of it
+  std::vector<std::string> became;
+};
+/// nullopt: the file has no such name.
+std::optional<AsRead> op_as_read(const Graph& model, const OpTrace& trace, const std::string& op);
 /// The same by a name of the file: `trace` says what became of its ops while the model was read. Names of
 /// scopes (the op_name of HLO metadata, the node of an ONNX model) stand for the last op of theirs.
 Explanation explain_as_read(const Graph& graph, const FusionPlan& plan, const OpTrace& trace,

@@ -29,13 +29,15 @@ std::vector<Decision> own_decisions(const FusionPlan& plan) {
   return own;
 }
 
-std::vector<Decision> decisions_behind(const Graph& graph, const FusionPlan& plan) {
+std::vector<Decision> decisions_behind(const Graph& graph, const FusionPlan& plan, const std::string& about) {
   if (!plan.decisions.empty()) return own_decisions(plan);
   if (plan.peer != nullptr) return {};
   const auto known = std::find_if(planners().begin(), planners().end(),
                                   [&](const Planner& row) { return row.name == plan.planner; });
   if (known == planners().end()) return {};
-  const FusionPlan again = make_plan(graph, device(plan.device), plan.planner, as_planned(plan, true));
+  PlanOptions options = as_planned(plan, true);
+  if (!about.empty()) options.decisions_about = std::vector{about};
+  const FusionPlan again = make_plan(graph, device(plan.device), plan.planner, options);
   if (kernels_text(graph, again) != kernels_text(graph, plan)) return {};
   return own_decisions(again);
 }
@@ -52,11 +54,11 @@ void keep_last_of_equal(std::vector<Decision>& decisions) {
 
 }  // namespace
 
-PlanView::PlanView(const Graph& model, const FusionPlan& plan)
+PlanView::PlanView(const Graph& model, const FusionPlan& plan, const std::string& about)
     : graph_(planned_graph(model, plan)),
       computation_(graph_.entry_computation()),
       plan_(plan),
-      decisions_(decisions_behind(model_graph(model, plan), plan)) {
+      decisions_(decisions_behind(model_graph(model, plan), plan, about)) {
   for (const KernelPlan& kernel : plan.kernels) {
     std::set<NodeId>& own = ops_.emplace_back();
     const std::vector<NodeId> made = materialised(kernel);
@@ -87,7 +89,7 @@ PlanView::PlanView(const Graph& model, const FusionPlan& plan)
     of_[subject].push_back(about_.size() - 1);
     of_value_[buffer_of(computation_, subject)].push_back(about_.size() - 1);
   }
-  for (const Decision& form : forms_) form_of_.push_back(id_of(form.subject));
+  for (std::size_t f = 0; f < forms_.size(); ++f) forms_of_[id_of(forms_[f].subject)].push_back(f);
 }
 
 std::span<const std::size_t> PlanView::decisions_of(NodeId op) const {
@@ -107,9 +109,13 @@ const std::vector<std::size_t>& PlanView::kernels_of(NodeId op) const {
 }
 
 std::vector<Decision> PlanView::forms(std::size_t k) const {
+  std::vector<std::size_t> found;
+  for (const NodeId op : ops_[k])
+    if (const auto of = forms_of_.find(op); of != forms_of_.end())
+      found.insert(found.end(), of->second.begin(), of->second.end());
+  std::sort(found.begin(), found.end());
   std::vector<Decision> result;
-  for (std::size_t f = 0; f < forms_.size(); ++f)
-    if (form_of_[f] != kNoNode && ops_[k].contains(form_of_[f])) result.push_back(forms_[f]);
+  for (const std::size_t f : found) result.push_back(forms_[f]);
   return result;
 }
 

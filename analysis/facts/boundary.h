@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "analysis/plan/plan.h"
+#include "core/base/derived.h"
 
 namespace stitchwork {
 
@@ -18,7 +19,8 @@ class PlanView {
  public:
   /// Decisions are the plan's own if it has them; else those of planning again with its planner, knobs and
   /// edits, if that gives the same kernels; else none (a plan somebody edited). Both must outlive the view.
-  PlanView(const Graph& graph, const FusionPlan& plan);
+  /// `about`: an op of the planned graph whose decisions are enough; "": those of all are wanted.
+  PlanView(const Graph& graph, const FusionPlan& plan, const std::string& about = "");
 
   const Graph& graph() const { return graph_; }
   const Computation& computation() const { return computation_; }
@@ -45,6 +47,8 @@ class PlanView {
 
   bool share_a_kernel(NodeId a, NodeId b) const;
 
+  Derived derived;  ///< what was found out about the plan; no part of the value
+
  private:
   const Graph& graph_;
   const Computation& computation_;
@@ -52,7 +56,7 @@ class PlanView {
   std::vector<Decision> decisions_, forms_;
   std::vector<std::pair<NodeId, NodeId>> about_;  ///< subject and object of each decision
   std::unordered_map<NodeId, std::vector<std::size_t>> of_, of_value_;  ///< decisions, by op
-  std::vector<NodeId> form_of_;                                         ///< by form: its subject
+  std::unordered_map<NodeId, std::vector<std::size_t>> forms_of_;       ///< by op: those it is the subject of
   std::vector<std::set<NodeId>> ops_;
   std::map<NodeId, std::vector<std::size_t>> homes_;
 };

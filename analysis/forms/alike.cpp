@@ -193,17 +193,12 @@ class Description {
   std::string key_;
 };
 
-bool is_any(const Constraints& wanted) {
-  return !wanted.together.empty() || !wanted.apart.empty() || !wanted.schemes.empty() ||
-         !wanted.block.empty() || !wanted.split_factor.empty() || !wanted.templates.empty() ||
-         !wanted.residency.empty();
-}
-
 }  // namespace
 
 std::optional<Likeness> likeness(const Nodes& nodes, const StitchOp& op, const Constraints& constraints) {
-  if (is_any(constraints)) return std::nullopt;
-  return Description(nodes, op).run();
+  std::optional<Likeness> result = Description(nodes, op).run();
+  if (result && constraints.are_about(result->ops)) return std::nullopt;
+  return result;
 }
 
 std::optional<std::vector<KernelPlan>> KnownKernels::find(const Likeness& like) const {

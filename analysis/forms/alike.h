@@ -22,7 +22,7 @@ struct Likeness {
   std::string key;          ///< equal for stitch ops that have equal kernels but for the ops' names
   std::vector<NodeId> ops;  ///< its members, index maps around them, and what these read, ascending
 };
-/// nullopt: overrides may tell stitch ops apart that are alike, or too many index maps lie around this one.
+/// nullopt: overrides are about some of these ops, or too many index maps lie around the stitch op.
 std::optional<Likeness> likeness(const Nodes& nodes, const StitchOp& op, const Constraints& constraints);
 
 /// Kernels of stitch ops by what these are like. Those of one device and of equal options.

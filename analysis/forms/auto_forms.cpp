@@ -4,7 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
+#include <optional>
 #include <set>
+#include <utility>
 
 #include "analysis/judge/cost.h"
 #include "analysis/plan/assemble.h"
@@ -43,8 +46,15 @@ void add_kernels(const Stitched& s, const std::vector<NodeId>& members, const Re
       for (const NodeId id : part.members)
         if ((*s.nodes)[id].reduction) options.constraints.split_factor.emplace(id, 1);
     }
-    for (KernelPlan& kernel : best_kernel(*s.nodes, part, *s.device, options).kernels)
-      form.kernels.push_back(std::move(kernel));
+    const auto like = s.known == nullptr ? std::nullopt : likeness(*s.nodes, part, s.options->constraints);
+    astitch::KnownKernels* known = like ? &(*s.known)[{recipe.block, recipe.whole_rows}] : nullptr;
+    std::optional<std::vector<KernelPlan>> kernels;
+    if (known != nullptr) kernels = known->find(*like);
+    if (!kernels) {
+      kernels = best_kernel(*s.nodes, part, *s.device, options).kernels;
+      if (known != nullptr) known->add(*like, *kernels);
+    }
+    std::move(kernels->begin(), kernels->end(), std::back_inserter(form.kernels));
   }
 }
 
@@ -195,8 +205,11 @@ Form make_form(const Stitched& s, const Recipe& recipe) {
       add_xla(s, form);
       break;
   }
-  form.us += s.options->judge->worth(*s.nodes->graph, *s.device, form.kernels).us;
   return form;
+}
+
+double us_of(const Stitched& s, const Form& form) {
+  return form.us + s.options->judge->worth(*s.nodes->graph, *s.device, form.kernels).us;
 }
 
 Recipe choose_recipe(const Stitched& s, astitch::Recorder& recorder) {
@@ -205,7 +218,9 @@ Recipe choose_recipe(const Stitched& s, astitch::Recorder& recorder) {
   std::vector<std::pair<Recipe, Form>> tried;
   const auto try_recipe = [&](const Recipe& recipe) {
     Form form = make_form(s, recipe);
-    if (!form.kernels.empty()) tried.emplace_back(recipe, std::move(form));
+    if (form.kernels.empty()) return;
+    form.us = us_of(s, form);
+    tried.emplace_back(recipe, std::move(form));
   };
   const auto best = [&] {
     return std::min_element(tried.begin(), tried.end(),

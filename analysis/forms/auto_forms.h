@@ -1,9 +1,12 @@
 // The forms of one stitched kernel, and what they cost by the estimate (analysis/judge/cost.h).
 #pragma once
 
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "analysis/forms/alike.h"
 #include "analysis/planners/astitch/options.h"
 #include "analysis/planners/best_kernel.h"
 
@@ -14,7 +17,7 @@ struct Form {
   std::string name;  ///< "stitched", "cut after phase 1", "whole rows, blocks of 256", ...
   std::string rule;  ///< "auto.stitched", "auto.cut", "auto.apart", "auto.inlined", "auto.xla"
   std::vector<KernelPlan> kernels;
-  double us = 0;  ///< kernels, memsets and copies, each with its launch gap
+  double us = 0;  ///< copies beside the kernels, each with its launch gap
 };
 
 /// How a form is made from a stitched kernel: what the search tries, and what is remembered for kernels
@@ -30,6 +33,9 @@ struct Recipe {
 };
 std::string name(const Recipe& recipe);
 
+/// Kernels of parts of stitched kernels, by the threads of a block and the whole rows that a recipe asks for.
+using KnownParts = std::map<std::pair<int, bool>, astitch::KnownKernels>;
+
 /// Everything the forms of one kernel are made from.
 struct Stitched {
   const astitch::Nodes* nodes = nullptr;
@@ -38,10 +44,14 @@ struct Stitched {
   const KernelPlan* kernel = nullptr;
   const std::vector<KernelPlan>* xla = nullptr;  ///< XLA's fusions of the same ops
   Candidate op;
+  KnownParts* known = nullptr;  ///< of the same nodes, device and options; null: every part is searched for
 };
 
 /// The form a recipe gives; no kernels where it gives none (no such phase, XLA's fusions lack a value).
 Form make_form(const Stitched& stitched, const Recipe& recipe);
+
+/// Of the form: kernels, memsets and copies, each with its launch gap.
+double us_of(const Stitched& stitched, const Form& form);
 
 /// The cheapest form: first of the cuts, then each without split rows, then the best in other blocks. Where
 /// overrides of its ops fix a choice, forms that would undo it are left out. The stitched form

@@ -67,14 +67,15 @@ void cut(const Nodes& nodes, const StitchOp& op, const Device& device, const Opt
                       std::back_inserter(rest));
   for (const auto& members : {part, rest})
     for (const StitchOp& smaller : connected_parts(nodes, members)) {
-      // Decisions name ops.
       std::optional<Likeness> like;
-      if (options.known != nullptr && !options.record_decisions)
+      if (options.known != nullptr && !records_all(options))
         like = likeness(nodes, smaller, options.constraints);
+      if (like && records(options, like->ops)) like.reset();  // decisions name ops
       std::optional<std::vector<KernelPlan>> kernels;
       if (like) kernels = options.known->find(*like);
       if (!kernels) {
-        Searched& searched = attempt.parts.emplace_back(search(nodes, smaller, device, options));
+        Searched& searched =
+            attempt.parts.emplace_back(search(nodes, smaller, device, like ? silent(options) : options));
         kernels = searched.best().kernels;
         std::move(searched.decisions.begin(), searched.decisions.end(),
                   std::back_inserter(attempt.decisions));

@@ -151,7 +151,7 @@ class Passes {
     Recorder recorder(options_.record_decisions);  // of amendments
     const auto run = [&] { return run_once(amendments, global); };
     Stitched result = run();
-    if (options_.constraints.together.empty() && far_beyond_limits(nodes_, result, options_)) return result;
+    if (!options_.constraints.join(op_.members) && far_beyond_limits(nodes_, result, options_)) return result;
     const auto amended = [&] { return amend(result, device_, amendments, recorder); };
     const auto crowded = [&] {
       const std::size_t before = global.size();

@@ -62,12 +62,15 @@ class FirstReaders {
  public:
   using Step = std::pair<int, int>;
 
-  FirstReaders(const Computation& computation, const KernelPlan& kernel, const Group& group) {
+  /// `stages`: of the kernel, by phase; those that are asked for come to be.
+  FirstReaders(const Computation& computation, const KernelPlan& kernel, const Group& group,
+               std::map<int, Stages>& stages) {
     std::map<int, std::vector<NodeId>> made;  // by phase
     for (const NodeId op : materialised(KernelPlan{.groups = {group}}))
       made[kernel.levels.at(op)].push_back(op);
     for (const auto& [level, ops] : made)
-      stages_.emplace(level, Stages(computation, kernel, level).first_reads(ops));
+      stages_.emplace(level,
+                      stages.try_emplace(level, computation, kernel, level).first->second.first_reads(ops));
   }
 
   Step of(NodeId value, int level) const {
@@ -80,12 +83,12 @@ class FirstReaders {
   std::map<int, std::unordered_map<NodeId, int>> stages_;  ///< by phase and value
 };
 
+/// `found`: what the group evaluates; `stages`: FirstReaders.
 Moved moved(const Computation& computation, const KernelPlan& kernel, const Group& group,
-            const Mapping& mapping) {
+            const Mapping& mapping, const GroupEvaluations& found, std::map<int, Stages>& stages) {
   Moved result;
   const Layout layout(mapping, kernel.launch.block);
-  const GroupEvaluations found = evaluations(computation, kernel, group);
-  const FirstReaders readers(computation, kernel, group);
+  const FirstReaders readers(computation, kernel, group, stages);
   std::map<FirstReaders::Step, Moved::Together> steps;
   std::set<NodeId> loaded;
   const auto add = [&](NodeId op, const IndexMap& map, bool load, NodeId root) {
@@ -159,12 +162,17 @@ void settle_vectors(const Computation& computation, const Device& device, Kernel
   const double resident = std::min<double>(
       device.max_threads_per_sm(), static_cast<double>(launch.block) * std::max(1, launch.blocks_per_sm));
   const int registers = launch.register_bound > 0 ? launch.register_bound : kUnboundRegisters;
-  for (Group& group : kernel.groups) {
+  // Vectors change neither what groups evaluate nor who waits for whom.
+  const KernelEvaluations found = evaluations(computation, kernel);
+  std::map<int, Stages> stages;
+  for (std::size_t g = 0; g < kernel.groups.size(); ++g) {
+    Group& group = kernel.groups[g];
     Mapping& m = group.mapping;
     mapping::Vectors of = vectors(m);
     if (stages_a_row(m)) {
       // The mapping is that of the kernel's largest reduction; of rows made of constants nothing moves.
-      if (const Moved bytes = moved(computation, kernel, group, m); bytes.vectors + bytes.scalars == 0)
+      if (const Moved bytes = moved(computation, kernel, group, m, found[g], stages);
+          bytes.vectors + bytes.scalars == 0)
         of.width = std::min(of.width, kVectorBytes / computed_bytes(computation, group));
       set_vectors(m, of);
       of.unroll = static_cast<int>(
@@ -179,7 +187,7 @@ void settle_vectors(const Computation& computation, const Device& device, Kernel
     const bool columns = is<mapping::Columns>(m);
     if (is<mapping::Elements>(m) && of.width == 1) of.width = whole_vectors(computation, group);
     set_vectors(m, of);
-    Moved bytes = moved(computation, kernel, group, m);
+    Moved bytes = moved(computation, kernel, group, m, found[g], stages);
     // Element by element, the lanes of peeled rows and of columns would read what vectors leave apart.
     const bool apart = (Layout(m, launch.block).peeled || columns) && bytes.scalars > 0;
     if (bytes.scalars > bytes.vectors || bytes.vectors == 0 || apart) of.width = 1;
@@ -205,20 +213,21 @@ void settle_vectors(const Computation& computation, const Device& device, Kernel
 }
 
 void part_diverging_vectors(const Graph& graph, const Device& device, KernelPlan& kernel) {
-  const Computation& computation = graph.entry_computation();
-  for (Group& group : kernel.groups) {
+  const KernelEvaluations of = evaluations(graph.entry_computation(), kernel);
+  for (std::size_t g = 0; g < kernel.groups.size(); ++g) {
+    Group& group = kernel.groups[g];
     if (vectors(group.mapping).width == 1 || is_staged(group.mapping)) continue;
     Mapping single = group.mapping;
     set_vectors(single, {});
     const Layout with(group.mapping, kernel.launch.block), without(single, kernel.launch.block);
-    const GroupEvaluations found = evaluations(computation, kernel, group);
-    const bool diverges = std::any_of(found.values.begin(), found.values.end(), [&](const Evaluation& e) {
+    const EvaluationList& found = of[g].values;
+    const bool diverges = std::any_of(found.begin(), found.end(), [&](const Evaluation& e) {
       return !e.load && costs::divergence(e.map, with) > costs::divergence(e.map, without);
     });
     if (!diverges) continue;
-    const double in_vectors = kernel_cost(graph, device, kernel).predicted_us;
+    const double in_vectors = kernel_cost(graph, device, kernel, of).predicted_us;
     std::swap(group.mapping, single);
-    if (kernel_cost(graph, device, kernel).predicted_us >= in_vectors) std::swap(group.mapping, single);
+    if (kernel_cost(graph, device, kernel, of).predicted_us >= in_vectors) std::swap(group.mapping, single);
   }
 }
 

@@ -142,6 +142,21 @@ std::vector<NodeId> Constraints::named() const {
   return result;
 }
 
+bool Constraints::are_about(std::span<const NodeId> ops) const {
+  const auto in = [&](NodeId op) { return std::ranges::binary_search(ops, op); };
+  const auto pair_in = [&](const Pair& pair) { return in(pair.first) || in(pair.second); };
+  const auto key_in = [&](const auto& wanted) {
+    return std::ranges::any_of(wanted, [&](const auto& entry) { return in(entry.first); });
+  };
+  return std::ranges::any_of(together, pair_in) || std::ranges::any_of(apart, pair_in) || key_in(schemes) ||
+         key_in(block) || key_in(split_factor) || key_in(templates) || key_in(residency);
+}
+
+bool Constraints::join(std::span<const NodeId> ops) const {
+  const auto in = [&](NodeId op) { return std::ranges::binary_search(ops, op); };
+  return std::ranges::any_of(together, [&](const Pair& pair) { return in(pair.first) && in(pair.second); });
+}
+
 Constraints constraints(const Graph& graph, const Device& device, const std::vector<Edit>& edits) {
   const Computation& computation = graph.entry_computation();
   Constraints result;

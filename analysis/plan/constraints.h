@@ -34,6 +34,11 @@ struct Constraints {
     return std::nullopt;
   }
 
+  /// Whether any of them names one of `ops` (ascending).
+  bool are_about(std::span<const NodeId> ops) const;
+  /// Whether some two of `ops` (ascending) are to be in one kernel.
+  bool join(std::span<const NodeId> ops) const;
+
   /// The first entry of `wanted` for one of `ops` (ascending).
   template <typename Value>
   static const std::pair<const NodeId, Value>* find(const std::map<NodeId, Value>& wanted,

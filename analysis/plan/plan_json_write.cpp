@@ -5,6 +5,7 @@
 #include "analysis/plan/mapping_json.h"
 #include "analysis/plan/overrides_json.h"
 #include "analysis/plan/plan_json.h"
+#include "core/base/parallel.h"
 #include "occupancy_model/timing_text.h"
 
 namespace stitchwork {
@@ -252,13 +253,13 @@ Json plan_document(const Graph& model, const FusionPlan& plan) {
   Json document = plan_to_json(graph, plan);
   const Device& target = device(plan.device);
   const auto add = [&](const Graph& of, const FusionPlan& part, Json& kernels) {
-    for (std::size_t k = 0; k < part.kernels.size(); ++k) {
-      const TimedKernel timed = kernel_cost(of, target, part.kernels[k]).timed;
+    parallel_for(part.kernels.size(), [&](std::size_t k) {
       const std::optional<KernelCode>& code = part.kernels[k].code;
-      if (code && !code->timed) continue;  // it was not run
+      if (code && !code->timed) return;  // it was not run
+      const TimedKernel timed = kernel_cost(of, target, part.kernels[k]).timed;
       kernels[k]["time_parts"] = time_parts_json(timed.time, code ? "simulated" : "modelled");
       kernels[k]["not_modelled"] = not_modelled_json(not_modelled(target, timed));
-    }
+    });
   };
   add(graph, plan, document["kernels"]);
   for (std::size_t c = 0; c < plan.computations.size(); ++c) {

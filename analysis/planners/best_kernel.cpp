@@ -23,18 +23,22 @@ BestKernel best_kernel(const astitch::Nodes& nodes, const Candidate& candidate, 
 std::vector<BestKernel> best_kernels(const astitch::Nodes& nodes, std::span<const Candidate> candidates,
                                      const Device& device, const astitch::Options& options) {
   std::vector<std::optional<astitch::Likeness>> likes(candidates.size());
-  if (candidates.size() > 1 && !options.record_decisions)  // decisions name ops
+  if (candidates.size() > 1 && !records_all(options))
     parallel_for(likes.size(),
                  [&](std::size_t i) { likes[i] = likeness(nodes, candidates[i], options.constraints); });
   std::unordered_map<std::string, std::size_t> known;
   std::vector<std::size_t> first(candidates.size()), distinct;  // by candidate: the first that is alike
   for (std::size_t i = 0; i < candidates.size(); ++i) {
-    first[i] = likes[i] ? known.emplace(likes[i]->key, i).first->second : i;
+    const bool shared = likes[i] && !records(options, likes[i]->ops);  // decisions name ops
+    first[i] = shared ? known.emplace(likes[i]->key, i).first->second : i;
     if (first[i] == i) distinct.push_back(i);
   }
+  const astitch::Options of_shared = silent(options);
   std::vector<BestKernel> result(candidates.size());
   parallel_for(distinct.size(), [&](std::size_t d) {
-    result[distinct[d]] = best_kernel(nodes, candidates[distinct[d]], device, options);
+    const std::size_t i = distinct[d];
+    const bool shared = likes[i] && !records(options, likes[i]->ops);
+    result[i] = best_kernel(nodes, candidates[i], device, shared ? of_shared : options);
   });
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     if (first[i] == i) continue;

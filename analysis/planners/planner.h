@@ -32,6 +32,10 @@ struct PlanOptions {
   const fusionstitching::PerformanceLibrary* library = nullptr;
   /// Of planners that rewrite: these steps, and no others; nullopt: those the planner chooses.
   std::optional<std::vector<rewriting::Rewrite>> rewrites = std::nullopt;
+  /// With record_decisions: ops of the planned graph, by name. Of parts of a graph that are alike, and so are
+  /// planned once, decisions are recorded about those alone that hold one of these; nullopt: about every
+  /// part, each then planned for itself.
+  std::optional<std::vector<std::string>> decisions_about = std::nullopt;
 };
 
 /// What plans the same again: the plan's knobs, edits and steps of rewriting; its library is the caller's to

@@ -1,8 +1,14 @@
 #include "analysis/schedule/evaluations.h"
 
 #include <algorithm>
+#include <boost/container_hash/hash.hpp>
 #include <cstdint>
+#include <iterator>
+#include <map>
+#include <mutex>
+#include <optional>
 #include <tuple>
+#include <unordered_map>
 
 #include "analysis/facts/facts.h"
 #include "analysis/plan/assemble.h"
@@ -44,6 +50,7 @@ class Walk {
         evaluate(op, std::move(map), by);
       }
     }
+    result_.values = EvaluationList(std::move(values_));
     mark_tiles(computation_, kernel_, group_, result_);
     return std::move(result_);
   }
@@ -70,24 +77,26 @@ class Walk {
     return placed != result_.placements->end() && placed->second.map == map;
   }
 
-  bool is_known(NodeId op, const IndexMap& map) const {
-    const auto [first, last] = known_.equal_range({op, level_, hash_of(map)});
-    return std::any_of(first, last,
-                       [&](const auto& known) { return result_.values[known.second].map == map; });
+  bool is_known(NodeId op, const IndexMap& map, std::uint64_t hash) const {
+    const auto [first, last] = known_.equal_range({op, level_, hash});
+    return std::any_of(first, last, [&](const auto& known) { return values_[known.second].map == map; });
   }
 
   void evaluate(NodeId op, IndexMap map, int by) {
-    if (is_immediate(computation_, op) || is_known(op, map)) return;
+    if (is_immediate(computation_, op)) return;
+    const std::uint64_t hash = hash_of(map);
+    if (is_known(op, map, hash)) return;
     const bool as_root = by < 0;
     const bool resident = !as_root && is_resident(op, map);
     const bool load = resident || (!as_root && is_loaded(op));
-    const auto index = static_cast<int>(result_.values.size());
-    known_.emplace(std::tuple{op, level_, hash_of(map)}, result_.values.size());
-    result_.values.push_back({op, std::move(map), root_, load, resident, false, by});
-    if (!load) read_operands(op, result_.values.back().map, as_root, index);
+    const auto index = static_cast<int>(values_.size());
+    known_.emplace(std::tuple{op, level_, hash}, values_.size());
+    values_.push_back({op, std::move(map), root_, load, resident, false, by});
+    if (!load) read_operands(op, values_.back().map, hash, as_root, index);
   }
 
-  void read_operands(NodeId op, const IndexMap& map, bool as_root, int by) {
+  /// `hash`: of the map.
+  void read_operands(NodeId op, const IndexMap& map, std::uint64_t hash, bool as_root, int by) {
     const Node& node = computation_.node(op);
     const bool over_domain = as_root && reduces_cols(computation_, op, group_);
     const bool over_rows = as_root && is_across(group_, op);
@@ -98,7 +107,7 @@ class Walk {
       } else if (over_rows && i == 0) {
         open_.push_back({operand, result_.placements->at(operand).map, by});
       } else if (is_elementwise(node.op) && computation_.node(operand).shape.dims == node.shape.dims) {
-        if (!is_known(operand, map)) open_.push_back({operand, map, by});
+        if (!is_known(operand, map, hash)) open_.push_back({operand, map, by});
       } else if (const auto& reads = operand_map(computation_, op, static_cast<int>(i))) {
         open_.push_back({operand, compose(map, *reads), by});
       } else if (!computation_.node(operand).shape.is_tuple) {
@@ -113,6 +122,7 @@ class Walk {
   const std::vector<NodeId>& made_;
   const Group& group_;
   GroupEvaluations result_;
+  std::vector<Evaluation> values_;
   /// Values by op, level of the root, and hash of their map.
   std::multimap<std::tuple<NodeId, int, std::uint64_t>, std::size_t> known_;
   struct Open {
@@ -125,12 +135,75 @@ class Walk {
   int level_ = 0;
 };
 
+/// What a computation's kernels evaluate, by all that it depends on.
+class Evaluated {
+ public:
+  using Key = std::vector<std::int64_t>;
+
+  /// Of a kernel without residents and tiles.
+  static Key key_of(const KernelPlan& kernel) {
+    Key key;
+    const auto add = [&](const auto& ids) {
+      key.push_back(std::ssize(ids));
+      key.insert(key.end(), ids.begin(), ids.end());
+    };
+    const auto add_map = [&](const auto& values) {
+      key.push_back(std::ssize(values));
+      for (const auto& [id, value] : values) {
+        key.push_back(id);
+        key.push_back(static_cast<std::int64_t>(value));
+      }
+    };
+    for (const Group& group : kernel.groups) {
+      const Extents domain = extents(group.mapping);
+      key.insert(key.end(), {group.dominant, domain.rows, domain.cols, is<mapping::Elements>(group.mapping),
+                             is<mapping::Patch>(group.mapping), packs_rows(group.mapping)});
+      add(group.sub_dominants);
+      add(group.across);
+      add(group.ops);
+    }
+    add(kernel.ops);
+    add_map(kernel.schemes);
+    add_map(kernel.levels);
+    add_map(kernel.in_phase);
+    return key;
+  }
+
+  std::optional<KernelEvaluations> find(const Key& key) {
+    const std::lock_guard lock(mutex_);
+    const auto found = kept_.find(key);
+    return found == kept_.end() ? std::nullopt : std::optional(found->second);
+  }
+
+  void keep(Key key, const KernelEvaluations& of) {
+    std::size_t values = 1;
+    for (const GroupEvaluations& group : of) values += group.values.size();
+    const std::lock_guard lock(mutex_);
+    // A choice, not measured: some hundred MB. Searches ask again for what they asked for lately.
+    constexpr std::size_t kMostValues = 500'000;
+    if (values_ += values; values_ > kMostValues) {
+      kept_.clear();
+      values_ = values;
+    }
+    kept_.emplace(std::move(key), of);
+  }
+
+ private:
+  struct Hash {
+    std::size_t operator()(const Key& key) const { return boost::hash_range(key.begin(), key.end()); }
+  };
+  std::mutex mutex_;
+  std::unordered_map<Key, KernelEvaluations, Hash> kept_;
+  std::size_t values_ = 0;
+};
+
 }  // namespace
 
 void mark_tiles(const Computation& computation, const KernelPlan& kernel, const Group& group,
                 GroupEvaluations& found) {
   if (kernel.tiles.empty()) return;
-  for (Evaluation& e : found.values) {
+  std::vector<Evaluation> values = found.values;
+  for (Evaluation& e : values) {
     const auto level = kernel.levels.find(e.root);
     if (!e.load || e.resident || partials_of(computation, kernel, e.op) > 0 ||
         find_tile(kernel, e.op, group.dominant, level == kernel.levels.end() ? 0 : level->second) == nullptr)
@@ -142,6 +215,7 @@ void mark_tiles(const Computation& computation, const KernelPlan& kernel, const 
     const auto placed = found.placements->find(e.op);
     e.tile = placed != found.placements->end() && placed->second.map == e.map;
   }
+  found.values = EvaluationList(std::move(values));
 }
 
 GroupEvaluations evaluations(const Computation& computation, const KernelPlan& kernel, const Group& group) {
@@ -149,9 +223,19 @@ GroupEvaluations evaluations(const Computation& computation, const KernelPlan& k
 }
 
 KernelEvaluations evaluations(const Computation& computation, const KernelPlan& kernel) {
-  const std::vector<NodeId> made = materialised(kernel);
-  KernelEvaluations result;
-  for (const Group& group : kernel.groups) result.push_back(Walk(computation, kernel, made, group).run());
+  const auto walk = [&] {
+    const std::vector<NodeId> made = materialised(kernel);
+    KernelEvaluations result;
+    for (const Group& group : kernel.groups) result.push_back(Walk(computation, kernel, made, group).run());
+    return result;
+  };
+  // What is kept over barriers and what goes through tiles depends on the bytes that are free.
+  if (!kernel.resident.empty() || !kernel.tiles.empty()) return walk();
+  auto& known = computation.derived.get<Evaluated>();
+  Evaluated::Key key = Evaluated::key_of(kernel);
+  if (auto found = known.find(key)) return *found;
+  KernelEvaluations result = walk();
+  known.keep(std::move(key), result);
   return result;
 }
 

@@ -2,7 +2,9 @@
 // it. The cost model counts these, verify checks them.
 #pragma once
 
+#include <cstddef>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "analysis/facts/propagation.h"
@@ -23,10 +25,28 @@ struct Evaluation {
   int by = -1;        ///< index of the value that needs it first; -1: a root
 };
 
+/// Evaluations that copies have in common.
+class EvaluationList {
+ public:
+  EvaluationList() : EvaluationList(std::vector<Evaluation>()) {}
+  explicit EvaluationList(std::vector<Evaluation> list)
+      : list_(std::make_shared<const std::vector<Evaluation>>(std::move(list))) {}
+
+  operator const std::vector<Evaluation>&() const { return *list_; }
+  const Evaluation& operator[](std::size_t v) const { return (*list_)[v]; }
+  std::size_t size() const { return list_->size(); }
+  bool empty() const { return list_->empty(); }
+  auto begin() const { return list_->begin(); }
+  auto end() const { return list_->end(); }
+
+ private:
+  std::shared_ptr<const std::vector<Evaluation>> list_;
+};
+
 struct GroupEvaluations {
   std::shared_ptr<const Placements> placements;  ///< of propagate()
-  std::vector<Evaluation> values;  ///< roots first, then what they read, each (op, map, level) once
-  std::vector<NodeId> unplaced;    ///< materialised ops of the group that lie nowhere in its domain
+  EvaluationList values;         ///< roots first, then what they read, each (op, map, level) once
+  std::vector<NodeId> unplaced;  ///< materialised ops of the group that lie nowhere in its domain
 };
 
 /// Immediates are not listed. A materialised op of the same kernel is loaded if its scheme (in its own phase:
@@ -37,7 +57,9 @@ GroupEvaluations evaluations(const Computation& computation, const KernelPlan& k
 void mark_tiles(const Computation& computation, const KernelPlan& kernel, const Group& group,
                 GroupEvaluations& found);
 
-/// Of every group of a kernel, and of every kernel of a plan.
+/// Of every group of a kernel, and of every kernel of a plan. What was evaluated lately is known: forms of a
+/// kernel differ in how threads share the work, not in what there is to do, and whoever estimates or checks
+/// one asks for the same.
 using KernelEvaluations = std::vector<GroupEvaluations>;
 KernelEvaluations evaluations(const Computation& computation, const KernelPlan& kernel);
 using PlanEvaluations = std::vector<KernelEvaluations>;

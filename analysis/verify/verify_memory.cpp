@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "analysis/facts/facts.h"
@@ -172,15 +173,21 @@ class MemoryCheck {
   void shared_overlaps() {
     const TaskSteps steps = task_steps(computation_, kernel_);
     const std::vector<MemorySlot>& slots = kernel_.shared;
+    std::vector<std::optional<std::vector<Need>>> known(slots.size());
+    const auto needs = [&](std::size_t s) -> const std::vector<Need>& {
+      if (!known[s]) known[s] = needs_of(steps, slots[s]);
+      return *known[s];
+    };
     for (std::size_t a = 0; a < slots.size(); ++a)
       for (std::size_t b = a + 1; b < slots.size(); ++b)
-        if (!apart(slots[a], slots[b])) shared_clash(steps, slots[a], slots[b]);
+        if (!apart(slots[a], slots[b])) shared_clash(steps, slots[a], needs(a), slots[b], needs(b));
   }
 
   /// What is needed in another phase, or by another loop or lane, is not in the block at the same time.
-  void shared_clash(const TaskSteps& steps, const MemorySlot& a, const MemorySlot& b) {
-    for (const Need& x : needs_of(steps, a))
-      for (const Need& y : needs_of(steps, b)) {
+  void shared_clash(const TaskSteps& steps, const MemorySlot& a, const std::vector<Need>& needs_of_a,
+                    const MemorySlot& b, const std::vector<Need>& needs_of_b) {
+    for (const Need& x : needs_of_a)
+      for (const Need& y : needs_of_b) {
         if (x.level != y.level || x.lane != y.lane || x.loop != y.loop) continue;
         if (x.first > y.last || y.first > x.last) continue;
         const Verdict placed = x.first <= y.first ? takes_over(steps, a, b) : takes_over(steps, b, a);

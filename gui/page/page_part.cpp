@@ -31,6 +31,7 @@ ordered_json ops_json(const Graph& graph, const FusionPlan& plan) {
                lines = names, operands = names, texts = names, outside = names, products = names,
                origins = names;
   const Device& target = device(plan.device);
+  const auto steps = steps_outside_kernels(plan);
   for (const Node& node : computation.nodes) {
     names.push_back(node.name);
     opcodes.push_back(def(node.op).name);
@@ -42,8 +43,10 @@ ordered_json ops_json(const Graph& graph, const FusionPlan& plan) {
     if (text.size() > kMostOfText) text.resize(kMostOfText), text += " …";
     texts.push_back(std::move(text));
     const bool out = in_kernel[static_cast<std::size_t>(node.id)] == 0;
-    outside.push_back(out ? step_text(computation, plan, node) : std::string());
-    const auto product = out ? called_product(computation, plan, node) : std::nullopt;
+    const auto known = steps.find(node.id);
+    const PlanStep* const step = known == steps.end() ? nullptr : known->second;
+    outside.push_back(out ? step_text(computation, step, node) : std::string());
+    const auto product = out ? called_product(computation, plan, step, node) : std::nullopt;
     products.push_back(product ? to_text(*product, library_time(target, *product)) : std::string());
     if (plan.rewritten == nullptr) continue;
     ordered_json from = ordered_json::array();

@@ -4,8 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "analysis/explain/explain.h"
 #include "analysis/forms/search.h"
 #include "analysis/plan/plan_json.h"
 #include "analysis/planners/best_kernel.h"
@@ -105,14 +107,15 @@ TEST(Alike, AnotherOpIsNotAlike) {
   EXPECT_NE(keys[1], keys[2]);
 }
 
-TEST(Alike, OverridesTellStitchOpsApart) {
+TEST(Alike, OverridesTellTheStitchOpsApartThatTheyName) {
   const Graph graph = softmaxes(2, "exponential");
   const Nodes nodes = node_facts(graph);
   Recorder silent(false);
   const Scope scope = find_scope(nodes, Options().max_ops, silent);
   Constraints wanted;
   wanted.block[scope.stitch_ops[0].members.front()] = 256;
-  EXPECT_FALSE(likeness(nodes, scope.stitch_ops[1], wanted).has_value());
+  EXPECT_FALSE(likeness(nodes, scope.stitch_ops[0], wanted).has_value());
+  EXPECT_TRUE(likeness(nodes, scope.stitch_ops[1], wanted).has_value());
 }
 
 TEST(Alike, PartsOfADeepKernelAreSearchedForOnce) {
@@ -137,6 +140,37 @@ TEST(Alike, PartsOfADeepKernelAreSearchedForOnce) {
   KnownKernels known;
   options.known = &known;
   EXPECT_LT(parts_of(search(nodes, op, device("v100"), options)), apart);
+}
+
+TEST(Alike, AnOpIsExplainedAsIfAllDecisionsWereRecorded) {
+  const Graph graph = rows_and_columns(60);
+  for (const char* planner : {"astitch", "auto"}) {
+    const FusionPlan all = make_plan(graph, device("v100"), planner, {.record_decisions = true});
+    for (const std::string op : {"v3", "b21", "r40", "o"}) {
+      PlanOptions options{.record_decisions = true};
+      options.decisions_about = std::vector{op};
+      const FusionPlan about = make_plan(graph, device("v100"), planner, options);
+      EXPECT_EQ(to_text(explain(graph, about, op)), to_text(explain(graph, all, op))) << planner;
+      EXPECT_LT(about.decisions.size(), all.decisions.size()) << planner << " " << op;
+    }
+  }
+}
+
+TEST(Alike, AnOverrideChangesTheKernelItNamesAlone) {
+  const Graph graph = softmaxes(3, "exponential");
+  for (const char* planner : {"astitch", "auto", "fusionstitching"}) {
+    SCOPED_TRACE(planner);
+    PlanOptions options;
+    options.edits = {{EditKind::kBlock, {"d1"}, {}, 128}};
+    const FusionPlan plan = make_plan(graph, device("v100"), planner, options);
+    const FusionPlan without = make_plan(graph, device("v100"), planner);
+    ASSERT_EQ(plan.kernels.size(), without.kernels.size());
+    const NodeId named = graph.entry_computation().find("d1");
+    for (std::size_t k = 0; k < plan.kernels.size(); ++k) {
+      const bool is_named = std::ranges::count(plan.kernels[k].ops, named) > 0;
+      EXPECT_EQ(plan.kernels[k].launch.block, is_named ? 128 : without.kernels[k].launch.block);
+    }
+  }
 }
 
 }  // namespace TEST_FILE

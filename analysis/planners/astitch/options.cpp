@@ -7,6 +7,7 @@
 #include <array>
 
 #include "core/base/error.h"
+#include "core/base/sorted.h"
 
 namespace stitchwork::astitch {
 namespace {
@@ -65,6 +66,31 @@ Options read_options(const PlanOptions& options) {
                   fmt::format("known: {}", fmt::join(planner("astitch").knobs, ", ")));
     result.*found->value = read_choice(knob, value, "on", "off");
   }
+  return result;
+}
+
+Options read_options(const Graph& graph, const Device& device, const PlanOptions& options) {
+  Options result = read_options(options);
+  result.constraints = constraints(graph, device, options.edits);
+  if (!options.decisions_about) return result;
+  std::vector<NodeId>& about = result.decisions_about.emplace();
+  for (const std::string& op : *options.decisions_about)
+    if (const NodeId id = graph.entry_computation().find(op); id != kNoNode) about.push_back(id);
+  sort_unique(about);
+  return result;
+}
+
+bool records_all(const Options& options) { return options.record_decisions && !options.decisions_about; }
+
+bool records(const Options& options, std::span<const NodeId> ops) {
+  if (!options.record_decisions || !options.decisions_about) return options.record_decisions;
+  return std::ranges::any_of(*options.decisions_about,
+                             [&](NodeId op) { return std::ranges::binary_search(ops, op); });
+}
+
+Options silent(const Options& options) {
+  Options result = options;
+  result.record_decisions = false;
   return result;
 }
 

@@ -1,6 +1,10 @@
 // The planner's knobs (docs/planners/astitch.md).
 #pragma once
 
+#include <optional>
+#include <span>
+#include <vector>
+
 #include "analysis/judge/judge.h"
 #include "analysis/plan/constraints.h"
 #include "analysis/planners/planner.h"
@@ -29,6 +33,8 @@ struct Options {
   bool epilogues = true;  ///< off: library calls compute products alone (planners/auto/epilogues.h)
   bool tuned = false;     ///< mapping=tuned
   bool record_decisions = false;
+  /// PlanOptions::decisions_about, ascending.
+  std::optional<std::vector<NodeId>> decisions_about;
   const PlanJudge* judge = &modelled_judge();  ///< of forms; never null
   Constraints constraints;                     ///< what overrides ask for
   /// Of what limits have cut off and that has been planned, of parts of the same stitch op; null: nothing is
@@ -41,7 +47,16 @@ struct Options {
   int max_level_distance = 4;
 };
 
-/// Throws Error naming the known knobs and values.
+/// Throws Error naming the known knobs and values. Without what names ops.
 Options read_options(const PlanOptions& options);
+/// With what names ops of the graph.
+Options read_options(const Graph& graph, const Device& device, const PlanOptions& options);
+
+/// Whether every part has decisions of its own, so that none is planned once for several.
+bool records_all(const Options& options);
+/// Whether decisions about a part that holds these ops (ascending) are to be recorded.
+bool records(const Options& options, std::span<const NodeId> ops);
+/// The same with nothing recorded.
+Options silent(const Options& options);
 
 }  // namespace stitchwork::astitch

@@ -7,8 +7,7 @@
 namespace stitchwork {
 
 FusionPlan plan_astitch(const Graph& graph, const Device& device, const PlanOptions& options) {
-  astitch::Options knobs = astitch::read_options(options);
-  knobs.constraints = constraints(graph, device, options.edits);
+  const astitch::Options knobs = astitch::read_options(graph, device, options);
   const astitch::Nodes nodes = astitch::node_facts(graph);
   astitch::Recorder recorder(options.record_decisions);
   std::vector<KernelPlan> kernels;

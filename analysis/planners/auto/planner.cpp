@@ -309,8 +309,7 @@ void recompute(const astitch::Nodes& nodes, const Device& device, const astitch:
 
 FusionPlan plan_auto(const Graph& graph, const Device& device, const PlanOptions& options) {
   FusionPlan plan = plan_astitch(graph, device, options);
-  astitch::Options knobs = astitch::read_options(options);
-  knobs.constraints = constraints(graph, device, options.edits);
+  const astitch::Options knobs = astitch::read_options(graph, device, options);
   astitch::Nodes nodes = astitch::node_facts(graph);
   astitch::Recorder recorder(options.record_decisions);
 
@@ -324,21 +323,24 @@ FusionPlan plan_auto(const Graph& graph, const Device& device, const PlanOptions
   forget_places(nodes, calls, plan.decisions);
 
   std::unordered_map<std::string, Recipe> known;
+  automatic::KnownParts parts;
   std::vector<KernelPlan> kernels, from_xla;
   for (const Base::Kernel& one : base.kernels) {
-    const Stitched stitched{&nodes, &device, &knobs, &one.plan, &one.xla, one.op};
+    const Stitched stitched{&nodes, &device, &knobs, &one.plan, &one.xla, one.op, &parts};
     // Overrides tell kernels apart that are alike.
-    const std::string key = options.edits.empty()
-                                ? automatic::signature(stitched) + (one.as_stitched ? "" : " again")
-                                : nodes.name(one.op.members.back());
+    const std::string key = knobs.constraints.are_about(one.plan.ops)
+                                ? nodes.name(one.op.members.back())
+                                : automatic::signature(stitched) + (one.as_stitched ? "" : " again");
     auto at = known.find(key);
     if (at == known.end()) at = known.emplace(key, automatic::choose_recipe(stitched, recorder)).first;
     if (at->second != Recipe{}) forget_forms(nodes, one.plan, plan.decisions);
     automatic::Form form = automatic::make_form(stitched, at->second);
-    record_cuts(graph, form.kernels,
-                Verdict::no(form.rule, fmt::format("{}: {:.2f} us in {}, the least of the forms", form.name,
-                                                   form.us, counted(std::ssize(form.kernels), "launch"))),
-                recorder);
+    if (recorder.enabled())
+      record_cuts(graph, form.kernels,
+                  Verdict::no(form.rule, fmt::format("{}: {:.2f} us in {}, the least of the forms", form.name,
+                                                     us_of(stitched, form),
+                                                     counted(std::ssize(form.kernels), "launch"))),
+                  recorder);
     auto& into = at->second.cut == Recipe::Cut::kXla ? from_xla : kernels;
     for (KernelPlan& kernel : form.kernels) into.push_back(std::move(kernel));
   }

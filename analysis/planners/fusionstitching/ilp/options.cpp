@@ -15,7 +15,6 @@ IlpOptions read_ilp_options(const Graph& graph, const Device& device, const Plan
   result.exploratory = is("exploratory", "on");
   result.packing = is("packing", "on");
   result.shared_bytes = shared_limit(result, device, kPaperSharedBytes);
-  result.has_edits = !options.edits.empty();
   return result;
 }
 

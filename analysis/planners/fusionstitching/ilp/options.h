@@ -12,7 +12,6 @@ struct IlpOptions : Options {
   LaunchCost launch;  ///< phi of F19 section 4.3
   bool exploratory = true, packing = true;
   std::int64_t shared_bytes = 0;  ///< of values a block may have in shared memory
-  bool has_edits = false;
 };
 
 /// "72KB would mean very low execution occupancy" (6.6), most needed was 36 KB (Table 4): the threshold of

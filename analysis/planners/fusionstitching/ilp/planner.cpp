@@ -172,7 +172,7 @@ std::vector<KernelPlan> make_kernels(const Ops& ops, const std::vector<std::vect
     const bool isolated = parts[k].size() == 1 && !ops[parts[k].front()].fusible;
     evaluated.push_back(isolated ? parts[k] : evaluated_ops(*ops.nodes, parts[k]));
     first[k] = k;
-    if (!options.has_edits && !isolated)
+    if (!isolated && !options.constraints.are_about(evaluated[k]))
       first[k] =
           known.emplace(pattern_key(*ops.nodes, evaluated[k], outputs_of(ops, parts[k])), k).first->second;
     if (first[k] == k) distinct.push_back(k);
@@ -209,7 +209,7 @@ FusionPlan plan_fusionstitching(const Graph& graph, const Device& device, const 
   const std::vector<Pattern> patterns = find_patterns(ops, knobs, required, recorder);
 
   Packer packer(ops, knobs);
-  Scorer scorer(ops, patterns, knobs.score, knobs.launch, !knobs.has_edits,
+  Scorer scorer(ops, patterns, knobs.score, knobs.launch, knobs.constraints,
                 [&](const std::vector<NodeId>& pattern, bool timed) {
                   const PackedKernel packed = packer.pack(pattern, timed);
                   return KernelEstimate{packed.made, packed.us, packed.one_block};

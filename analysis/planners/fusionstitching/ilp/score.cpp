@@ -79,11 +79,11 @@ double saved_volume(const Ops& ops, const std::vector<NodeId>& pattern) {
 }
 
 Scorer::Scorer(const Ops& ops, const std::vector<Pattern>& patterns, ScoreKind kind, LaunchCost launch,
-               bool alike, Estimate estimate)
+               const Constraints& constraints, Estimate estimate)
     : ops_(ops),
       kind_(kind),
       launch_(launch),
-      alike_(alike),
+      constraints_(constraints),
       estimate_(std::move(estimate)),
       in_complex_(ops.size(), false),
       alone_(ops.size(), std::numeric_limits<double>::quiet_NaN()) {
@@ -158,8 +158,9 @@ std::vector<PatternScore> Scorer::exact(const std::vector<const Pattern*>& patte
   std::vector<std::string> keys(patterns.size());
   std::vector<std::size_t> fresh;  // one of each key that is not known yet
   for (std::size_t i = 0; i < patterns.size(); ++i) {
-    keys[i] = alike_ ? key(patterns[i]->ops)
-                     : fmt::format("{}", patterns[i]->ops.size()) + to_text(ops_, {*patterns[i]});
+    keys[i] = key(patterns[i]->ops);
+    if (constraints_.are_about(evaluated_ops(*ops_.nodes, patterns[i]->ops)))
+      keys[i] = to_text(ops_, {*patterns[i]});
     if (is_timed(patterns[i]->ops)) keys[i] += " timed";
     if (known_.try_emplace(keys[i]).second) fresh.push_back(i);
   }

@@ -61,9 +61,9 @@ class Scorer {
   using Estimate = std::function<KernelEstimate(const std::vector<NodeId>& pattern, bool timed)>;
 
   /// `patterns`: all that are to be chosen from. `estimate` is called by several threads at once, once for
-  /// all patterns alike unless `alike` is false (overrides tell patterns apart).
-  Scorer(const Ops& ops, const std::vector<Pattern>& patterns, ScoreKind kind, LaunchCost launch, bool alike,
-         Estimate estimate);
+  /// all patterns that are alike and that `constraints` are not about.
+  Scorer(const Ops& ops, const std::vector<Pattern>& patterns, ScoreKind kind, LaunchCost launch,
+         const Constraints& constraints, Estimate estimate);
 
   /// At least the score of the pattern, without its kernel.
   double upper_bound(const std::vector<NodeId>& pattern);
@@ -80,7 +80,7 @@ class Scorer {
   const Ops& ops_;
   const ScoreKind kind_;
   const LaunchCost launch_;
-  const bool alike_;
+  const Constraints& constraints_;
   Estimate estimate_;
   std::vector<bool> in_complex_;                      ///< by node: it is of a complex candidate
   std::vector<double> alone_;                         ///< by node; NaN: not yet known

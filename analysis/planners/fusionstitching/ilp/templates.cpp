@@ -3,8 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/container_hash/hash.hpp>
 #include <cmath>
+#include <iterator>
 #include <map>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
 
 #include "analysis/facts/facts.h"
 #include "analysis/facts/propagation.h"
@@ -312,6 +317,50 @@ class Enumeration {
   Templates result_;
 };
 
+/// What shared_slots found of a computation's fusions: templates differ in threads, which nothing of it asks
+/// for.
+class SharedSlots {
+ public:
+  using Key = std::vector<std::int64_t>;
+
+  static Key key_of(const Fusion& fusion, const std::vector<Request>& asked, bool in_place, bool reuse) {
+    Key key{in_place, reuse, std::ssize(fusion.ops), std::ssize(fusion.roots)};
+    key.insert(key.end(), fusion.ops.begin(), fusion.ops.end());
+    key.insert(key.end(), fusion.roots.begin(), fusion.roots.end());
+    for (const Request& request : asked) {
+      key.push_back(request.op);
+      key.push_back(request.bytes);
+    }
+    return key;
+  }
+
+  template <typename Find>
+  Slots of(Key key, Find find) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (const auto found = kept_.find(key); found != kept_.end()) return found->second;
+    }
+    Slots slots = find();
+    const std::lock_guard lock(mutex_);
+    // A choice, not measured: some ten MB. A fusion's templates are asked for one after the other.
+    constexpr std::size_t kMostNumbers = 2'000'000;
+    if (numbers_ += key.size(); numbers_ > kMostNumbers) {
+      kept_.clear();
+      numbers_ = key.size();
+    }
+    kept_.emplace(std::move(key), slots);
+    return slots;
+  }
+
+ private:
+  struct Hash {
+    std::size_t operator()(const Key& key) const { return boost::hash_range(key.begin(), key.end()); }
+  };
+  std::mutex mutex_;
+  std::unordered_map<Key, Slots, Hash> kept_;
+  std::size_t numbers_ = 0;
+};
+
 }  // namespace
 
 std::string_view name(Composition composition) {
@@ -329,8 +378,13 @@ std::string_view name(Composition composition) {
 Slots shared_slots(const Ops& ops, Stitched kernel, const std::vector<Request>& asked,
                    const IlpOptions& options) {
   const Computation& computation = *ops.nodes->computation;
-  const auto slots_by = [&](const InPlace& in_place) {
-    return share(computation, kernel.fusion, asked, in_place, options.shared_reuse);
+  auto& known = computation.derived.get<SharedSlots>();
+  const auto slots_by = [&](const InPlace& may_be) {
+    return known.of(SharedSlots::key_of(kernel.fusion, asked, may_be != nullptr, options.shared_reuse), [&] {
+      const auto nowhere = [](NodeId, NodeId, const IsShared&) { return false; };
+      return share(computation, kernel.fusion, asked, may_be != nullptr ? may_be : nowhere,
+                   options.shared_reuse);
+    });
   };
   kernel.slots = slots_by([&](NodeId op, NodeId read, const IsShared& is_shared) {
     return is_elementwise_in_place(computation, op, read, is_shared);
@@ -340,7 +394,7 @@ Slots shared_slots(const Ops& ops, Stitched kernel, const std::vector<Request>& 
   if (!in_place || kernel.slots.bytes > options.shared_bytes ||
       is_sound(*ops.nodes->graph, stitched_kernel(computation, kernel)))
     return kernel.slots;
-  return slots_by([](NodeId, NodeId, const IsShared&) { return false; });
+  return slots_by(nullptr);
 }
 
 Fusion fusion_of(const Ops& ops, const std::vector<NodeId>& component) {
