@@ -188,13 +188,12 @@ class Runner {
         run = {result.kernels[static_cast<std::size_t>(step.kernel)].time_us,
                result.kernels[static_cast<std::size_t>(step.kernel)].method};
         return;
-      case StepKind::kLibrary: {
-        const std::optional<Timed> timed = call_library(step.nodes, result);
-        if (!timed) return;
-        timed_.emplace_back(static_cast<std::size_t>(index), *timed);
-        run = {timed->us, backend_.method()};
+      case StepKind::kLibrary:
+        if (const std::optional<Timed> timed = call_library(step.nodes, result)) {
+          timed_.emplace_back(static_cast<std::size_t>(index), *timed);
+          run = {timed->us, backend_.method()};
+        }
         return;
-      }
       case StepKind::kControl:
         run = {control(step, computation_.node(step.nodes.at(0)), result), backend_.method()};
         return;
@@ -236,10 +235,9 @@ class Runner {
       const Node& op = computation_.node(id);
       std::vector<const Literal*> operands;
       for (const NodeId operand : op.operands) {
-        const auto known = values.find(operand);
-        operands.push_back(known != values.end()
-                               ? &known->second
-                               : &values.emplace(operand, values_.value(operand)).first->second);
+        const auto [at, fresh] = values.try_emplace(operand);
+        if (fresh) at->second = values_.value(operand);
+        operands.push_back(&at->second);
       }
       values.insert_or_assign(id, evaluate_node(graph_, computation_, op, operands));
     }
@@ -251,7 +249,6 @@ class Runner {
   /// The time of a launch or call as the backend knows it when all have run.
   void add_settled(std::size_t step, const Timed& timed, RunResult& result) {
     const PlanStep& planned = executable_.plan.steps[step];
-    if (result.steps[step].method != backend_.method()) return;  // another call of the step was the host's
     const double more = backend_.time_us(timed) - timed.us;
     result.steps[step].time_us += more;
     if (planned.kind == StepKind::kKernel)
