@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "analysis/facts/facts.h"
 #include "analysis/judge/cost.h"
 #include "analysis/plan/control_flow.h"
 
@@ -31,7 +32,11 @@ void add_rows(const Graph& graph, const Device& device, const FusionPlan& plan, 
     row.id = step.id;
     row.predicted_us = step.predicted_us;
     row.ops = static_cast<int>(step.nodes.size());
-    if (!step.nodes.empty()) row.name = def(entry.node(step.nodes.back()).op).name;
+    if (!step.nodes.empty()) {  // a call is called after its product, whatever it adds to that
+      const auto product =
+          std::ranges::find_if(step.nodes, [&](NodeId op) { return is_product(entry.node(op)); });
+      row.name = def(entry.node(product == step.nodes.end() ? step.nodes.back() : *product).op).name;
+    }
     if (step.kind == StepKind::kKernel) {
       const KernelPlan& kernel = plan.kernels[static_cast<std::size_t>(step.kernel)];
       row.name = kernel.name;
