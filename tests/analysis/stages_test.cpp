@@ -52,21 +52,26 @@ Graph join_of_slices(int n) {
                            fmt::format("ROOT r = f32[{},64] concatenate({}), dimensions={{0}}\n", n, pieces));
 }
 
-double planning_seconds(const Graph& graph) {
+/// Of the processor; the least of a few times.
+double planning_seconds(const Graph& graph, int times) {
   const auto used = [] {
     rusage usage{};
     getrusage(RUSAGE_SELF, &usage);
     return static_cast<double>(usage.ru_utime.tv_sec) + 1e-6 * static_cast<double>(usage.ru_utime.tv_usec);
   };
-  const double before = used();
-  make_plan(graph, device("v100"), "astitch");
-  return used() - before;
+  double least = std::numeric_limits<double>::infinity();
+  for (int i = 0; i < times; ++i) {
+    const double before = used();
+    make_plan(graph, device("v100"), "astitch");
+    least = std::min(least, used() - before);
+  }
+  return least;
 }
 
 TEST(Stages, PlanningAJoinOfManySlicesTakesTimeAboutByTheirNumber) {
-  const Graph few = join_of_slices(500), many = join_of_slices(4000);
-  const double first = planning_seconds(few), second = planning_seconds(many);
-  EXPECT_LT(second, 20 * first + 0.5);  // it was 43 times: each slice asked what all of them are made from
+  const double few = planning_seconds(join_of_slices(1000), 4),
+               many = planning_seconds(join_of_slices(4000), 2);
+  EXPECT_LT(many, 9 * few);  // it was 12 times: each slice asked what all of them are made from
 }
 
 }  // namespace TEST_FILE
