@@ -103,12 +103,27 @@ void add_xla(const Stitched& s, Form& form) {
   form.kernels = *s.xla;
 }
 
-/// One loop over the only value that is stored, which computes all it needs where it needs it: no barrier, no
-/// scratch, some ops several times. Reductions would be made again by every element.
+/// Whether one loop gives all these values: they are of one shape, and nothing in the kernel reads them.
+bool share_a_loop(const Computation& computation, const KernelPlan& kernel,
+                  const std::vector<NodeId>& outputs) {
+  const auto alike = [&](NodeId id) {
+    return computation.node(id).shape.dims == computation.node(outputs.front()).shape.dims;
+  };
+  const auto reads_one = [&](NodeId op) {
+    return std::ranges::any_of(computation.node(op).operands, [&](NodeId operand) {
+      return contains(outputs, buffer_of(computation, operand));
+    });
+  };
+  return outputs.size() == 1 ||
+         (std::ranges::all_of(outputs, alike) && std::ranges::none_of(kernel.ops, reads_one));
+}
+
+/// One loop over what is stored, which computes all it needs where it needs it: no barrier, no scratch, some
+/// ops several times. Reductions would be made again by every element.
 void add_inlined(const Stitched& s, Form& form) {
   const Computation& computation = s.nodes->graph->entry_computation();
-  if (s.op.outputs.size() != 1) return;
-  const NodeId root = s.op.outputs.front();
+  if (s.op.outputs.empty() || !share_a_loop(computation, *s.kernel, s.op.outputs)) return;
+  const NodeId root = s.op.outputs.back();
   const bool maps = std::ranges::all_of(s.kernel->ops, [&](NodeId id) {
     switch (def(computation.node(id).op).cls) {
       case OpClass::kReduce:
@@ -121,7 +136,7 @@ void add_inlined(const Stitched& s, Form& form) {
     }
   });
   if (!maps) return;
-  KernelPlan kernel = inlined_kernel(computation, s.kernel->ops, {root}, root,
+  KernelPlan kernel = inlined_kernel(computation, s.kernel->ops, s.op.outputs, root,
                                      natural_mapping(computation, computation.node(root)));
   kernel.outputs = materialised(kernel);
   form.kernels.push_back(std::move(kernel));
