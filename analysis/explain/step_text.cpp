@@ -5,12 +5,13 @@
 #include "analysis/facts/facts.h"
 #include "analysis/judge/library_cost.h"
 #include "analysis/plan/assemble.h"
+#include "analysis/plan/traffic.h"
 
 namespace stitchwork {
 
 std::optional<MatrixProduct> called_product(const Computation& computation, const FusionPlan& plan,
                                             const PlanStep* step, const Node& node) {
-  if (plan.peer == nullptr && step != nullptr && step->kind == StepKind::kLibrary && step->nodes.size() > 1)
+  if (step != nullptr && results_of(plan, *step).size() < step->nodes.size())
     return matrix_product(computation, step->nodes, plan.tf32);
   return matrix_product(computation, node, plan.tf32);
 }

@@ -10,6 +10,7 @@
 #include "analysis/plan/assemble.h"
 #include "analysis/plan/control_flow.h"
 #include "analysis/plan/step_order.h"
+#include "analysis/plan/traffic.h"
 #include "core/base/parallel.h"
 
 namespace stitchwork {
@@ -45,7 +46,7 @@ StepCost step_cost(const Graph& graph, const Device& device, const FusionPlan& p
   double bytes = 0, other_bytes = 0, product_us = 0;
   // What is no product may take all of the device.
   StreamKernel beside{.alone = {}, .resident_share = 0};
-  const bool one_call = step.kind == StepKind::kLibrary && plan.peer == nullptr && step.nodes.size() > 1;
+  const bool one_call = results_of(plan, step).size() < step.nodes.size();
   const std::span<const NodeId> nodes = step.nodes;
   for (std::size_t i = 0; i < (one_call ? 1 : nodes.size()); ++i) {
     const auto call = one_call ? nodes : nodes.subspan(i, 1);

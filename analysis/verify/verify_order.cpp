@@ -45,7 +45,7 @@ void check_steps(const Computation& computation, const FusionPlan& plan, Report&
       report.add("step", "step {} ({}) names no op", s, step.id);
     }
     // Of several ops a call is only as a product with its epilogue; a compiler's own has what it says.
-    const bool several = step.kind == StepKind::kLibrary && step.nodes.size() > 1 && plan.peer == nullptr;
+    const bool several = results_of(plan, step).size() < step.nodes.size();
     if (several && !epilogue_of(computation, step.nodes))
       report.add("step", "step {} ({}): no library call computes {} in one", s, step.id,
                  fmt::join(names_of(computation, step.nodes), ", "));

@@ -181,9 +181,7 @@ std::vector<std::optional<std::vector<KernelPlan>>> planned(const astitch::Nodes
   for (const std::vector<Candidate>& part : parts)
     std::ranges::copy_if(part, std::back_inserter(left),
                          [](const Candidate& after) { return !after.outputs.empty(); });
-  astitch::Options silent = knobs;
-  silent.record_decisions = false;
-  std::vector<BestKernel> best = best_kernels(nodes, left, device, silent);
+  std::vector<BestKernel> best = best_kernels(nodes, left, device, astitch::silent(knobs));
   std::vector<std::optional<std::vector<KernelPlan>>> result;
   for (std::size_t p = 0, next = 0; p < parts.size(); ++p) {
     std::vector<KernelPlan> kernels;
