@@ -233,6 +233,7 @@ void Block::start(std::uint64_t position) {
   has_mbarriers = false;
   mbarriers_.live.clear();
   bulk_.loads.clear();
+  bulk_.reads_under_way = 0;
   bulk_.stores.clear();
   bulk_.committed.clear();
   bulk_.products.clear();
