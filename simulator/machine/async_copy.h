@@ -30,6 +30,13 @@ struct AsyncCopies {
   std::vector<Arrival> arrivals;  ///< likewise
   std::uint64_t issued = 0;       ///< copies of the warp
   std::array<std::uint32_t, 32> committed{};
+
+  void clear() {
+    pending.clear();
+    arrivals.clear();
+    issued = 0;
+    committed = {};
+  }
 };
 
 /// Completes the copies that arrivals at this mbarrier of the strand's block wait for, and arrives.
