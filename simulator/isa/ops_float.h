@@ -156,7 +156,7 @@ template <bool kFtz>
 SW_INLINE Longs<f32> exp2_approx(Longs<f32> a) {
   const auto bound = splat<f32, kLongs>(200.0f);
   const auto c = a > bound ? bound : a < -bound ? -bound : a;
-  auto r = __builtin_convertvector(exp2_double(__builtin_convertvector(c, Longs<f64>)), Longs<f32>);
+  auto r = to_floats(exp2_double(to_doubles(c)));
   if (kFtz) {
     auto bits = (Longs<u32>)r;
     r = (Longs<f32>)((bits & 0x7f800000u) == 0 ? bits & 0u : bits);
@@ -171,7 +171,7 @@ SW_INLINE Longs<f32> log2_approx(Longs<f32> a) {
     auto bits = (Longs<u32>)a;
     a = (Longs<f32>)((bits & 0x7f800000u) == 0 ? bits & 0x80000000u : bits);
   }
-  auto x = __builtin_convertvector(a, Longs<f64>);
+  auto x = to_doubles(a);
   auto bits = (Longs<i64>)x;
   auto e = (bits - 0x3fe6a09e667f3bcdLL) >> 52;  // sqrt(1/2)
   auto m = (Longs<f64>)(bits - (e << 52));
@@ -193,21 +193,24 @@ SW_INLINE Longs<f32> log2_approx(Longs<f32> a) {
   return a == zero ? -inf : a == inf ? inf : a > zero ? r : nan;
 }
 SW_INLINE Longs<f32> rsqrt_approx(Longs<f32> a) {
-  auto x = __builtin_convertvector(a, Longs<f64>);
+  auto x = to_doubles(a);
   Longs<f64> r;
   for (int j = 0; j < kLongs; ++j) r[j] = 1.0 / __builtin_sqrt(x[j]);
-  return __builtin_convertvector(r, Longs<f32>);
+  return to_floats(r);
 }
 
+/// f of a vector's halves, without the way through memory.
+template <class F, std::size_t... K>
+SW_INLINE Words<f32> of_halves(F f, Words<f32> a, std::index_sequence<K...>) {
+  const Longs<f32> low = f(Longs<f32>{a[K]...}), high = f(Longs<f32>{a[K + kLongs]...});
+  return Words<f32>{low[K]..., high[K]...};
+}
 /// A function of half a vector as one of a whole one.
-#define SW_HALVES(FN)                         \
-  [](auto a) __attribute__((always_inline)) { \
-    Longs<f32> h[2];                          \
-    __builtin_memcpy(h, &a, sizeof a);        \
-    h[0] = FN(h[0]);                          \
-    h[1] = FN(h[1]);                          \
-    __builtin_memcpy(&a, h, sizeof a);        \
-    return a;                                 \
+#define SW_HALVES(FN)                                                         \
+  [](auto a) __attribute__((always_inline)) {                                 \
+    return of_halves(                                                         \
+        [](Longs<f32> h) __attribute__((always_inline)) { return FN(h); }, a, \
+        std::make_index_sequence<kLongs>{});                                  \
   }
 
 template <bool kMax, bool kNan, class V>

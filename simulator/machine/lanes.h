@@ -120,6 +120,22 @@ SW_INLINE vec<T, N> select(vec<i32, N> m, vec<T, N> a, vec<T, N> b) {
   return __builtin_convertvector(m, Mask) ? a : b;
 }
 
+/// Floats as doubles, and doubles rounded to floats.
+SW_INLINE Longs<f64> to_doubles(Longs<f32> v) {
+#if defined(__AVX2__) && !defined(__AVX512F__)
+  return (Longs<f64>)_mm256_cvtps_pd((__m128)v);  // GCC 12 converts halves, by way of memory
+#else
+  return __builtin_convertvector(v, Longs<f64>);
+#endif
+}
+SW_INLINE Longs<f32> to_floats(Longs<f64> v) {
+#if defined(__AVX2__) && !defined(__AVX512F__)
+  return (Longs<f32>)_mm256_cvtpd_ps((__m256d)v);
+#else
+  return __builtin_convertvector(v, Longs<f32>);
+#endif
+}
+
 /// fma with one rounding, in hardware where the target has it.
 SW_INLINE Words<f32> fma_v(Words<f32> a, Words<f32> b, Words<f32> c) {
 #if defined(__AVX512F__)
