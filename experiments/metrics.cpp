@@ -136,7 +136,8 @@ constexpr std::array kMetrics = std::to_array<Metric>({
      "accesses to shared memory of other blocks of the cluster, per warp"},
     {"remote_shared_sectors", "sectors", -1, "32-byte sectors of these"},
     {"bulk_copies", "requests", -1,
-     "bulk asynchronous copies; each is one of gld_requests or gst_requests, too"},
+     "bulk asynchronous copies; each is one of gld_requests or gst_requests, too, but between shared "
+     "memories"},
     {"bulk_sectors", "sectors", -1, "32-byte sectors of these in global memory"},
     {"atomics", "operations", -1, "atomic operations, per thread"},
     {"same_address_atomics", "operations", -1,

@@ -198,7 +198,7 @@ struct Counters {
   std::uint64_t cluster_barriers = 0;        ///< completed, counted once a block
   std::uint64_t remote_shared_requests = 0;  ///< warp-level, to shared memory of other blocks of the cluster
   std::uint64_t remote_shared_sectors = 0;   ///< 32-byte ones of these
-  std::uint64_t bulk_copies = 0;             ///< cp.async.bulk, each of them a request
+  std::uint64_t bulk_copies = 0;             ///< cp.async.bulk, each of global memory a request, too
   std::uint64_t bulk_sectors = 0;  ///< of gld_transactions and gst_transactions, those of bulk copies
   std::uint64_t atomics = 0;       ///< thread-level
   /// Of these, on the word of global memory that has most of them; words that blocks await left out.

@@ -1,10 +1,11 @@
 #include "simulator/cache/l2_cache.h"
 
+#include <emmintrin.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cstdlib>
-#include <cstring>
 #include <new>
 
 #include "occupancy_model/l2.h"
@@ -51,22 +52,17 @@ inline std::uint64_t used(std::uint64_t order, std::uint64_t way) {
 
 }  // namespace
 
-__attribute__((always_inline)) inline std::uint64_t L2State::Set::way_of(std::uint64_t tag) const {
-  using Words = std::uint32_t __attribute__((vector_size(4 * kWays)));
-  using Bytes = std::int8_t __attribute__((vector_size(kWays)));
-  Words low;
-  std::memcpy(&low, line_low, sizeof low);
-  const Bytes equal = __builtin_convertvector(low == static_cast<std::uint32_t>(tag), Bytes);
-  std::uint64_t half[2];
-  std::memcpy(half, &equal, sizeof half);
-  // Four bits a way: of byte b the low ones are way b's, the high ones way b + 8's.
-  constexpr std::uint64_t kLow = 0x0f0f0f0f0f0f0f0full;
-  for (std::uint64_t ways = (half[0] & kLow) | (half[1] & ~kLow); ways != 0;) {
-    const auto bit = static_cast<std::uint64_t>(std::countr_zero(ways));
-    const std::uint64_t way = bit / 8 + 2 * (bit & 4);
+inline std::uint64_t L2State::Set::way_of(std::uint64_t tag) const {
+  const __m128i wanted = _mm_set1_epi32(static_cast<std::int32_t>(tag));
+  const auto equal = [&](int four) {
+    return _mm_cmpeq_epi32(_mm_load_si128(reinterpret_cast<const __m128i*>(line_low) + four), wanted);
+  };
+  const __m128i all =
+      _mm_packs_epi16(_mm_packs_epi32(equal(0), equal(1)), _mm_packs_epi32(equal(2), equal(3)));
+  for (auto ways = static_cast<std::uint32_t>(_mm_movemask_epi8(all)); ways != 0; ways &= ways - 1) {
+    const auto way = static_cast<std::uint64_t>(std::countr_zero(ways));
     if (line_high[way] == static_cast<std::uint16_t>(tag >> 32)) [[likely]]
       return way;
-    ways &= ~(std::uint64_t{15} << bit);
   }
   return kWays;
 }
@@ -79,8 +75,7 @@ inline L2State::Set& L2State::set_of(std::uint64_t line) const {
   return sets_[(hash * groups_ >> 32) * kPartitions + line % kPartitions];
 }
 
-__attribute__((always_inline)) inline void L2State::access(Set& set, std::uint64_t entry,
-                                                           L2Counters& counters) {
+inline void L2State::access(Set& set, std::uint64_t entry, L2Counters& counters) {
   const std::uint64_t tag = (entry >> 5) / kPartitions, sectors = entry >> 1 & 0xf;
   if (set.epoch != epoch_) [[unlikely]] {
     // A way without sectors may hold any line: it behaves as one that is not there.
@@ -120,9 +115,6 @@ __attribute__((always_inline)) inline void L2State::access(Set& set, std::uint64
   set.valid |= sectors << 4 * way;
 }
 
-#if defined(__x86_64__) && !defined(__clang__)
-__attribute__((target_clones("avx512f", "avx2", "default"), optimize("O3")))
-#endif
 void L2State::replay(const std::uint64_t* begin, const std::uint64_t* end, L2Counters& counters) {
   constexpr std::ptrdiff_t kAhead = 16;  // entries whose sets are being fetched meanwhile
   std::array<Set*, kAhead> sets;

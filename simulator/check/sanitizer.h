@@ -209,6 +209,8 @@ class BlockSanitizer final : public BlockChecks {
   void async_write(Strand& s, const Inst* i, int warp, int lane, std::uint64_t to) override;
   void bulk_load_source(Strand& s, const Inst* i, int warp, int lane, BlockChecks& owner,
                         std::span<const GlobalRange> from) override;
+  void bulk_exchange_source(Strand& s, const Inst* i, int warp, int lane, std::uint64_t from,
+                            std::uint32_t bytes) override;
   void bulk_load_target(Strand& s, const Inst* i, int warp, int lane, BlockChecks& owner,
                         const BulkCopies::Load& copy) override;
   void bulk_landed(const BulkCopies::Load& copy) override;
@@ -246,8 +248,10 @@ class BlockSanitizer final : public BlockChecks {
   void look_at_async_copy(Strand& s, const Inst* i, const MemoryForm& form);
   void look_at_fragment(Strand& s, const Inst* i, const MemoryForm& form);
   void look_at_lane(const Access& a);
-  /// mbarriers may lie in the block's shared memory, and bulk copies write it.
-  bool has_async_objects() const { return block_.has_mbarriers || copies_under_way_ > 0; }
+  /// mbarriers may lie in the block's shared memory, and bulk copies write or read it.
+  bool has_async_objects() const {
+    return block_.has_mbarriers || copies_under_way_ > 0 || block_.bulk->reads_under_way > 0;
+  }
   /// Of a cp.async that will write some of these bytes of the block's shared memory.
   int line_of_copy(std::uint64_t offset, std::uint64_t bytes) const;
   bool touches_async_object(std::uint64_t offset, std::uint64_t bytes) const;
@@ -265,6 +269,8 @@ class BlockSanitizer final : public BlockChecks {
                            bool strong = false) const;
   /// Reports a bulk load that is still writing some of what a bulk copy or a matrix product reads.
   void check_not_being_written(const Access& a, const char* reader, std::uint64_t bytes);
+  /// Reports one that is still to read some of the shared memory of `a.owner` that is about to be written.
+  void check_not_being_read(const Access& a, const char* writer, std::uint64_t bytes);
   void check_range_initialised(const Access& a, const ByteFlags& written, std::uint64_t bytes);
   /// Looks at the accesses of a warp's lanes together. False where that is not possible or one of them has to
   /// be reported: then each lane has to be looked at by itself, which changes nothing that this has done

@@ -1,4 +1,4 @@
-// What the sanitizers look at in mbarriers and bulk copies (PTX ISA 8.7, 9.7.13.15 and 9.7.9.25).
+// What the sanitizers look at in asynchronous and bulk copies (PTX ISA 8.7, 9.7.9.25).
 //
 // A bulk copy is looked at when it is issued, with what its thread is ordered after then. What it reads and
 // writes has times of its own (kBulkLoads ...), which waits at an mbarrier or for a group carry to warps.
@@ -55,64 +55,10 @@ void BlockSanitizer::async_write(Strand& s, const Inst* i, int warp, int lane, s
   look_at_lane({s, i, form, warp, lane, address, address, shared_accesses_});
 }
 
-void BlockSanitizer::mbarrier_init(const Strand& s, int warp, std::uint64_t offset) {
-  if (!launch_.what.race) return;
-  const int of_block = block_warp(s, warp);
-  mbarriers_[offset] = {.init_warp = of_block, .init = clocks_.now(of_block), .arriving = {}, .arrived = {}};
-}
-
-void BlockSanitizer::mbarrier_use(Strand& s, const Inst* i, int warp, int lane, BlockChecks& checks_of_owner,
-                                  std::uint64_t offset) {
-  BlockSanitizer& owner = of(checks_of_owner);
-  if (!launch_.what.race) return;
-  ++launch_.counts.race_accesses;
-  const MbarrierOrder& m = owner.mbarriers_.at(offset);
-  const int of_block = block_warp(s, warp);
-  const bool after = &owner != this
-                         ? clocks_.after_block(of_block, static_cast<std::uint32_t>(owner.block_.index),
-                                               m.init_warp, m.init, true)
-                         : of_block == m.init_warp || clocks_.after(of_block, m.init_warp, m.init);
-  if (!after)
-    raise_finding(
-        s, i, FindingKind::kSharedRace,
-        fmt::format("uses the mbarrier at shared memory offset {}, which warp {}{} initialised, with "
-                    "no barrier in between",
-                    offset, m.init_warp, &owner != this ? " of its block" : "")
-            .c_str(),
-        warp, lane);
-}
-
-void BlockSanitizer::mbarrier_arrive(const Strand& s, int warp, BlockChecks& checks_of_owner,
-                                     std::uint64_t offset, bool relaxed) {
-  BlockSanitizer& owner = of(checks_of_owner);
-  if (!launch_.what.race) return;
-  look_at_deferred();
-  BlockClocks::AtMbarrier& at = owner.mbarriers_.at(offset).arriving;
-  if (&owner == this)
-    clocks_.mbarrier_arrive(block_warp(s, warp), at, s.mask[warp] == s.alive[warp], relaxed);
-  else
-    clocks_.mbarrier_arrive_remote(block_warp(s, warp), at, relaxed);
-}
-
-void BlockSanitizer::mbarrier_complete(std::uint64_t offset) {
-  if (!launch_.what.race) return;
-  MbarrierOrder& m = mbarriers_.at(offset);
-  m.arrived = m.arriving;
-}
-
-void BlockSanitizer::mbarrier_wait(const Strand& s, int warp, std::uint64_t offset, bool relaxed) {
-  if (launch_.what.race) clocks_.mbarrier_wait(block_warp(s, warp), mbarriers_.at(offset).arrived, relaxed);
-}
-
-void BlockSanitizer::proxy_fence(const Strand& s) {
-  if (!launch_.what.race) return;
-  for (int w = s.first_warp; w < s.last_warp; ++w)
-    if (s.mask[w] != 0) clocks_.proxy_fence(block_warp(s, w));
-}
-
 bool BlockSanitizer::touches_async_object(std::uint64_t offset, std::uint64_t bytes) const {
   return block_.mbarriers->touched(offset, bytes) != nullptr ||
-         (launch_.what.race && block_.bulk->writing(offset, bytes) != nullptr) ||
+         (launch_.what.race && (block_.bulk->writing(offset, bytes) != nullptr ||
+                                bulk_load_reading(block_, offset, bytes) != nullptr)) ||
          (copies_under_way_ > 0 && under_way_.any(offset, bytes));
 }
 
@@ -145,6 +91,19 @@ void BlockSanitizer::check_async_objects(const Access& a) {
                     launch_.context.program->positions[c->inst->id].line, c->mbarrier)
             .c_str(),
         a.warp, a.lane);
+  if (a.form.writes) check_not_being_read(a, "writes", a.form.bytes);
+}
+
+void BlockSanitizer::check_not_being_read(const Access& a, const char* writer, std::uint64_t bytes) {
+  const BulkCopies::Load* c = bulk_load_reading(a.owner->block_, a.offset, bytes);
+  if (c == nullptr) return;
+  raise_finding(
+      a.s, a.i, FindingKind::kSharedRace,
+      fmt::format("{} {} bytes at {}, which the bulk copy at PTX line {} is reading, with no wait for its "
+                  "mbarrier in between",
+                  writer, bytes, what_is_at(a), launch_.context.program->positions[c->inst->id].line)
+          .c_str(),
+      a.warp, a.lane);
 }
 
 int BlockSanitizer::line_of_copy(std::uint64_t offset, std::uint64_t bytes) const {
@@ -300,15 +259,29 @@ void BlockSanitizer::bulk_load_source(Strand& s, const Inst* i, int warp, int la
   }
 }
 
+void BlockSanitizer::bulk_exchange_source(Strand& s, const Inst* i, int warp, int lane, std::uint64_t from,
+                                          std::uint32_t bytes) {
+  const MemoryForm reads = form_of_range(false, bytes);
+  const Access source{s, i, reads, warp, lane, from, from, shared_accesses_, this};
+  if (launch_.what.init) check_range_initialised(source, shared_written_, bytes);
+  if (!launch_.what.race) return;
+  look_at_deferred();
+  copies_in_bulk_ = true;
+  check_not_being_written(source, "has a bulk copy read", bytes);
+  check_range(source, shared_shadow_, bytes);
+}
+
 void BlockSanitizer::bulk_load_target(Strand& s, const Inst* i, int warp, int lane,
                                       BlockChecks& checks_of_owner, const BulkCopies::Load& copy) {
   BlockSanitizer& owner = of(checks_of_owner);
+  const MemoryForm writes = form_of_range(true, copy.bytes);
+  const Access target{s, i, writes, warp, lane, copy.to, copy.to, accesses_to(owner), &owner};
+  if (launch_.what.init && copy.reduction && !copy.of_registers)
+    check_range_initialised(target, owner.shared_written_, copy.bytes);
   if (!launch_.what.race) return;
   look_at_deferred();
   owner.look_at_deferred();
   owner.copies_in_bulk_ = copies_in_bulk_ = true;
-  const MemoryForm writes = form_of_range(true, copy.bytes);
-  const Access target{s, i, writes, warp, lane, copy.to, copy.to, accesses_to(owner), &owner};
   if (&owner != this &&
       !clocks_.knows_of(block_warp(s, warp), static_cast<std::uint32_t>(owner.block_.index)))
     raise_finding(
@@ -324,6 +297,15 @@ void BlockSanitizer::bulk_load_target(Strand& s, const Inst* i, int warp, int la
                   fmt::format("has a{} {} write {} bytes at {}, which the {} at PTX line {} is writing",
                               copy.of_registers ? "n" : "", copy.name(), copy.bytes, what_is_at(target),
                               c->name(), launch_.context.program->positions[c->inst->id].line)
+                      .c_str(),
+                  warp, lane);
+  check_not_being_read(
+      target, copy.of_registers ? "has an asynchronous store write" : "has a bulk copy write", copy.bytes);
+  if (copy.source && &owner == this && copy.to < *copy.source + copy.bytes &&
+      *copy.source < copy.to + copy.bytes)
+    raise_finding(s, i, FindingKind::kSharedRace,
+                  fmt::format("copies {} bytes at shared memory offset {} onto themselves, to offset {}",
+                              copy.bytes, *copy.source, copy.to)
                       .c_str(),
                   warp, lane);
   if (copy.of_registers)
@@ -365,6 +347,13 @@ void BlockSanitizer::bulk_landed(const BulkCopies::Load& c) {
       cell = {.write = Toucher(event, Toucher::kNobody), .reads = {}};
   } else {
     mark_range(shared_accesses_, shared_shadow_, c.to, c.bytes, event, true, 0);
+  }
+  // Who is ordered after what it wrote here is after what it read there, too.
+  if (c.source) {
+    BlockSanitizer& issuer = of(*c.issuer->checks);
+    issuer.look_at_deferred();
+    issuer.mark_range(issuer.shared_accesses_, issuer.shared_shadow_, *c.source, c.bytes,
+                      bulk_event(issuer.shared_events_, c.inst, kBulkLoads, time), false, c.warp);
   }
   std::uint32_t& seen = mbarriers_.at(c.mbarrier).arriving.seen[kBulkLoads];
   seen = std::max(seen, time.clock);

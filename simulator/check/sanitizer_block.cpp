@@ -143,7 +143,7 @@ void BlockSanitizer::look_at_memory(Strand& s, const Inst* i, const MemoryForm& 
       form.keeps_memos && (i->flags & kMemoFollows) && memo.known) {
     using Shape = LaneAddresses::Shape;
     for (int w = s.first_warp; w < s.last_warp; ++w) {
-      const bool* const run = memo.is_run[w];
+      const bool* const run = memo.is_run + 2 * w;
       shapes[static_cast<std::size_t>(w - s.first_warp)] = run[0] != run[1] ? Shape::kUneven
                                                            : run[0]         ? Shape::kRuns
                                                                             : Shape::kSame;

@@ -1,4 +1,5 @@
-// What the sanitizers look at in exchanges within a warp: whom their masks name, and whom shuffles read.
+// What the sanitizers look at in exchanges within a warp (whom their masks name, and whom shuffles read), and in
+// mbarriers: who initialised them, and who is ordered after whom by them.
 #include <bit>
 #include <cstring>
 
@@ -42,6 +43,61 @@ void BlockSanitizer::look_at_members(Strand& s, const Inst* i, const ExchangeFor
                                                     : "is elsewhere"));
     }
   }
+}
+
+void BlockSanitizer::mbarrier_init(const Strand& s, int warp, std::uint64_t offset) {
+  if (!launch_.what.race) return;
+  const int of_block = block_warp(s, warp);
+  mbarriers_[offset] = {.init_warp = of_block, .init = clocks_.now(of_block), .arriving = {}, .arrived = {}};
+}
+
+void BlockSanitizer::mbarrier_use(Strand& s, const Inst* i, int warp, int lane, BlockChecks& checks_of_owner,
+                                  std::uint64_t offset) {
+  BlockSanitizer& owner = of(checks_of_owner);
+  if (!launch_.what.race) return;
+  ++launch_.counts.race_accesses;
+  const MbarrierOrder& m = owner.mbarriers_.at(offset);
+  const int of_block = block_warp(s, warp);
+  const bool after = &owner != this
+                         ? clocks_.after_block(of_block, static_cast<std::uint32_t>(owner.block_.index),
+                                               m.init_warp, m.init, true)
+                         : of_block == m.init_warp || clocks_.after(of_block, m.init_warp, m.init);
+  if (!after)
+    raise_finding(
+        s, i, FindingKind::kSharedRace,
+        fmt::format("uses the mbarrier at shared memory offset {}, which warp {}{} initialised, with "
+                    "no barrier in between",
+                    offset, m.init_warp, &owner != this ? " of its block" : "")
+            .c_str(),
+        warp, lane);
+}
+
+void BlockSanitizer::mbarrier_arrive(const Strand& s, int warp, BlockChecks& checks_of_owner,
+                                     std::uint64_t offset, bool relaxed) {
+  BlockSanitizer& owner = of(checks_of_owner);
+  if (!launch_.what.race) return;
+  look_at_deferred();
+  BlockClocks::AtMbarrier& at = owner.mbarriers_.at(offset).arriving;
+  if (&owner == this)
+    clocks_.mbarrier_arrive(block_warp(s, warp), at, s.mask[warp] == s.alive[warp], relaxed);
+  else
+    clocks_.mbarrier_arrive_remote(block_warp(s, warp), at, relaxed);
+}
+
+void BlockSanitizer::mbarrier_complete(std::uint64_t offset) {
+  if (!launch_.what.race) return;
+  MbarrierOrder& m = mbarriers_.at(offset);
+  m.arrived = m.arriving;
+}
+
+void BlockSanitizer::mbarrier_wait(const Strand& s, int warp, std::uint64_t offset, bool relaxed) {
+  if (launch_.what.race) clocks_.mbarrier_wait(block_warp(s, warp), mbarriers_.at(offset).arrived, relaxed);
+}
+
+void BlockSanitizer::proxy_fence(const Strand& s) {
+  if (!launch_.what.race) return;
+  for (int w = s.first_warp; w < s.last_warp; ++w)
+    if (s.mask[w] != 0) clocks_.proxy_fence(block_warp(s, w));
 }
 
 }  // namespace stitchwork::sim

@@ -29,7 +29,10 @@ const Inst* store_async(Strand& s, const Inst* i) {
       for (int k = 0; k < i->count; ++k)
         __builtin_memcpy(store.values.data() + u32(k) * element, s.regs + i->o[k] + u32(w * 32 + l) * element,
                          element);
-      if (reduces) store.reduction = AtomicOp(i->imm - 1);
+      if (reduces) {
+        store.reduction = AtomicOp(i->imm - 1);
+        store.element_bytes = bytes;
+      }
       queue_bulk_load(s, i, at, bar, store, w, l);
     }
     const u32 lanes = u32(__builtin_popcount(s.mask[w]));

@@ -98,6 +98,7 @@ constexpr std::string_view kBulkPatterns[] = {
     "cp.async.bulk.prefetch.tensor.2d.L2.global.tile::gather4{,.L2::cache_hint}",
     "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes{,.multicast::cluster}{,.L2::cache_"
     "hint}",
+    "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes",
     "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes{,.L2::cache_hint}",
     "cp.async.bulk.tensor.{1d,2d,3d,4d,5d}.global.shared::cta{,.tile}.bulk_group{,.L2::cache_hint}",
     "cp.async.bulk.tensor.{3d,4d,5d}.global.shared::cta.im2col_no_offs.bulk_group{,.L2::cache_hint}",
@@ -120,6 +121,8 @@ constexpr std::string_view kBulkPatterns[] = {
     "max.s64,max.f16,max.bf16,and.b32,"
     "and.b64,"
     "or.b32,or.b64,xor.b32,xor.b64,inc.u32,dec.u32}",
+    "cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.{add.u32,add.s32,add.u64,"
+    "min.u32,min.s32,max.u32,max.s32,and.b32,or.b32,xor.b32,inc.u32,dec.u32}",
     "cp.reduce.async.bulk.tensor.{1d,2d,3d,4d,5d}.global.shared::cta.{add,min,max,inc,dec,and,or,xor}{,.tile}"
     ".bulk_group{,.L2::cache_hint}",
     "cp.reduce.async.bulk.tensor.{3d,4d,5d}.global.shared::cta.{add,min,max,inc,dec,and,or,xor}.im2col_no_"

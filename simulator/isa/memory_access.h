@@ -137,13 +137,13 @@ inline u32 count_updates(UpdateTally& updates, const u64* addresses, u32 mask) {
 
 SW_INLINE void lane_addresses(const Strand& s, const Inst* i, int w, u32 slot, u64* a) {
   if (i->aux & kAddress32) {
-    for (int l = 0; l < 32; l += 8) {
-      auto v = load<vec<u32, 8>>(s.regs + slot + (w * 32 + l) * 4);
-      store(reinterpret_cast<std::byte*>(a + l), __builtin_convertvector(v + u32(i->imm), vec<u64, 8>));
+    for (int l = 0; l < 32; l += kLongs) {
+      auto v = load<Longs<u32>>(s.regs + slot + (w * 32 + l) * 4);
+      store(reinterpret_cast<std::byte*>(a + l), __builtin_convertvector(v + u32(i->imm), Longs<u64>));
     }
   } else {
-    for (int l = 0; l < 32; l += 8) {
-      auto v = load<vec<u64, 8>>(s.regs + slot + (w * 32 + l) * 8);
+    for (int l = 0; l < 32; l += kLongs) {
+      auto v = load<Longs<u64>>(s.regs + slot + (w * 32 + l) * 8);
       store(reinterpret_cast<std::byte*>(a + l), v + u64(i->imm));
     }
   }
@@ -158,9 +158,9 @@ SW_INLINE u64 first_address(const Strand& s, const Inst* i) {
                              : load<u64>(s.regs + i->o[4] + e * 8) + u64(i->imm);
 }
 
-/// Addresses of type A as vectors of 64 bytes.
+/// Addresses of type A as vectors.
 template <class A>
-constexpr int kPerVector = 64 / sizeof(A);
+constexpr int kPerVector = kVectorBytes / sizeof(A);
 template <class A>
 using Addresses = vec<A, kPerVector<A>>;
 /// The numbers from a lane on, without what is added to them.
@@ -168,10 +168,14 @@ template <class A>
 SW_INLINE Addresses<A> addresses_at(Lanes<A> a, int lane) {
   return load<Addresses<A>>(a.numbers + lane * int(sizeof(A)));
 }
-SW_INLINE vec<u32, 16> iota(u32) {
-  return vec<u32, 16>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+template <class A, std::size_t... K>
+SW_INLINE Addresses<A> iota(std::index_sequence<K...>) {
+  return Addresses<A>{A(K)...};
 }
-SW_INLINE vec<u64, 8> iota(u64) { return vec<u64, 8>{0, 1, 2, 3, 4, 5, 6, 7}; }
+template <class A>
+SW_INLINE Addresses<A> iota() {
+  return iota<A>(std::make_index_sequence<kPerVector<A>>{});
+}
 
 /// Writes all addresses to `to`, of inactive lanes that of the first active one: they then touch nothing that
 /// it does not.
@@ -206,7 +210,7 @@ struct Shape {
 template <class A>
 SW_INLINE Shape<A> shape_of(Lanes<A> a, A width) {
   constexpr int N = kPerVector<A>;
-  const Addresses<A> shift = splat<A, N>(A(__builtin_ctz(u32(width)))), low = iota(A{}) << shift;
+  const Addresses<A> shift = splat<A, N>(A(__builtin_ctz(u32(width)))), low = iota<A>() << shift;
   const Addresses<A> step = splat<A, N>(A(N)) << shift;
   Shape<A> s;
   s.width = width;
@@ -223,7 +227,7 @@ SW_INLINE Shape<A> shape_of(Lanes<A> a, A width) {
       run |= distance ^ expected;
       expected += step;
     }
-    s.half[h] = !any((vec<i64, 8>)run) ? Half::kRun : !any((vec<i64, 8>)same) ? Half::kSame : Half::kUneven;
+    s.half[h] = !any(run) ? Half::kRun : !any(same) ? Half::kSame : Half::kUneven;
   }
   return s;
 }
@@ -247,7 +251,7 @@ SW_INLINE bool all_inside(Lanes<A> a, const Shape<A>& shape, A lo, A hi) {
     const Addresses<A> v = addresses_at(a, l) + offset;
     bad |= (Addresses<A>)((v - first) > furthest) | (v & low);
   }
-  return !any((vec<i64, 8>)bad);
+  return !any(bad);
 }
 
 /// shared_cost_of_lanes, without looking at each where the shape tells. A run has all lanes active.
@@ -320,41 +324,80 @@ SW_INLINE bool same_size(const Inst* i) {
   return kBytes >= 4 && bool(i->aux & kWideRegister) == (kBytes == 8);
 }
 
-/// Moves the elements of a half warp whose addresses are even, from p on. Of a store to one address the last
-/// lane's stays.
+/// Four lanes' elements of a vector of four words, which follow each other in memory, to or from registers.
+template <bool kStore>
+SW_INLINE void transpose_quads(std::byte* const* r, std::byte* p) {
+  using V = vec<u32, 4>;
+  std::byte* const q[] = {p, p + 16, p + 32, p + 48};
+  std::byte *const *const from = kStore ? r : q, *const *const to = kStore ? q : r;
+  const V a = load<V>(from[0]), b = load<V>(from[1]), c = load<V>(from[2]), d = load<V>(from[3]);
+  const auto ab = __builtin_shufflevector(a, b, 0, 4, 1, 5), cd = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+  const auto ab2 = __builtin_shufflevector(a, b, 2, 6, 3, 7), cd2 = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+  store(to[0], __builtin_shufflevector(ab, cd, 0, 1, 4, 5));
+  store(to[1], __builtin_shufflevector(ab, cd, 2, 3, 6, 7));
+  store(to[2], __builtin_shufflevector(ab2, cd2, 0, 1, 4, 5));
+  store(to[3], __builtin_shufflevector(ab2, cd2, 2, 3, 6, 7));
+}
+/// Of a vector of two words.
+template <bool kStore>
+SW_INLINE void transpose_pairs(std::byte* const* r, std::byte* p) {
+  using V = vec<u32, 4>;
+  if constexpr (kStore) {
+    const V a = load<V>(r[0]), b = load<V>(r[1]);
+    store(p, __builtin_shufflevector(a, b, 0, 4, 1, 5));
+    store(p + 16, __builtin_shufflevector(a, b, 2, 6, 3, 7));
+  } else {
+    const V a = load<V>(p), b = load<V>(p + 16);
+    store(r[0], __builtin_shufflevector(a, b, 0, 2, 4, 6));
+    store(r[1], __builtin_shufflevector(a, b, 1, 3, 5, 7));
+  }
+}
+
+/// Moves the elements of a half warp whose addresses are even, from p on; `r`: where each element of its
+/// first lane is in the registers. Of a store to one address the last lane's stays.
 template <bool kStore, int kBytes>
-SW_INLINE void move_half(Strand& s, const Inst* i, int first_lane, Half half, std::byte* p) {
+SW_INLINE void move_half(std::byte* const* r, int count, Half half, std::byte* p) {
   using T = std::conditional_t<kBytes == 8, u64, u32>;
-  constexpr int N = 64 / kBytes;  // lanes a vector
-  const int count = i->count;
-  for (int k = 0; k < count; ++k) {
-    std::byte* const r = s.regs + i->o[k] + first_lane * kBytes;
-    if (half == Half::kSame) {
+  constexpr int N = kVectorBytes / kBytes;  // lanes a vector
+  if (half == Half::kSame) {
+    for (int k = 0; k < count; ++k) {
       if (kStore) {
-        store<T>(p + k * kBytes, load<T>(r + 15 * kBytes));
+        store<T>(p + k * kBytes, load<T>(r[k] + 15 * kBytes));
         continue;
       }
       const auto v = splat<T, N>(load<T>(p + k * kBytes));
       SW_UNROLL
-      for (int l = 0; l < 16; l += N) store(r + l * kBytes, v);
-    } else if (count == 1) {
-      SW_UNROLL
-      for (int l = 0; l < 16; l += N) {
-        std::byte* const q = p + l * kBytes;
-        if (kStore)
-          store(q, load<vec<T, N>>(r + l * kBytes));
-        else
-          store(r + l * kBytes, load<vec<T, N>>(q));
-      }
-    } else {
+      for (int l = 0; l < 16; l += N) store(r[k] + l * kBytes, v);
+    }
+  } else if (count == 1) {
+    SW_UNROLL
+    for (int l = 0; l < 16; l += N) {
+      if (kStore)
+        store(p + l * kBytes, load<vec<T, N>>(r[0] + l * kBytes));
+      else
+        store(r[0] + l * kBytes, load<vec<T, N>>(p + l * kBytes));
+    }
+  } else if (kBytes == 4 && count == 4) {
+    SW_UNROLL
+    for (int l = 0; l < 16; l += 4) {
+      std::byte* const here[] = {r[0] + 4 * l, r[1] + 4 * l, r[2] + 4 * l, r[3] + 4 * l};
+      transpose_quads<kStore>(here, p + 16 * l);
+    }
+  } else if (kBytes == 4 && count == 2) {
+    SW_UNROLL
+    for (int l = 0; l < 16; l += 4) {
+      std::byte* const here[] = {r[0] + 4 * l, r[1] + 4 * l};
+      transpose_pairs<kStore>(here, p + 8 * l);
+    }
+  } else {
+    for (int k = 0; k < count; ++k)
       for (int l = 0; l < 16; ++l) {
         std::byte* const q = p + (l * count + k) * kBytes;
         if (kStore)
-          store<T>(q, load<T>(r + l * kBytes));
+          store<T>(q, load<T>(r[k] + l * kBytes));
         else
-          store<T>(r + l * kBytes, load<T>(q));
+          store<T>(r[k] + l * kBytes, load<T>(q));
       }
-    }
   }
 }
 
@@ -369,7 +412,9 @@ SW_INLINE void move_lanes(Strand& s, const Inst* i, int w, u32 mask, Lanes<A> a,
       for (int h = 0; h < 2; ++h) {
         const int first = w * 32 + 16 * h;
         if (shape.half[h] != Half::kUneven) {
-          move_half<kStore, kBytes>(s, i, first, shape.half[h], host + (shape.at[h] - origin));
+          std::byte* r[4];
+          for (int k = 0; k < i->count; ++k) r[k] = s.regs + i->o[k] + first * kBytes;
+          move_half<kStore, kBytes>(r, i->count, shape.half[h], host + (shape.at[h] - origin));
           continue;
         }
         for (int l = 0; l < 16; ++l) {

@@ -21,6 +21,7 @@ void add_async_rows() {
   add_row("@async.store", "", other, store_async, store_async);
   add_row("@mbarrier.pending_count", "", other, run_pending_count, run_pending_count);
   add_row("@bulk.load", "", other, run_bulk_load, run_bulk_load);
+  add_row("@bulk.exchange", "", other, run_bulk_exchange, run_bulk_exchange);
   add_row("@bulk.store", "", other, run_bulk_store, run_bulk_store);
   add_row("@tensor.load", "", other, run_tensor_load, run_tensor_load);
   add_row("@tensor.store", "", other, run_tensor_store, run_tensor_store);

@@ -16,7 +16,7 @@ void add_compare_rows() {
   add_compare_cold<u32>("setp." CMP ".u16", SW_F2(EXPR), Pipe::kInt32, "phh"); \
   add_compare_cold<u32>(                                                       \
       "setp." CMP ".s16", [](auto x, auto y) __attribute__((always_inline)) {  \
-        auto a = (vec<i32, 16>)x << 16, b = (vec<i32, 16>)y << 16;             \
+        auto a = (Words<i32>)x << 16, b = (Words<i32>)y << 16;                 \
         return EXPR;                                                           \
       },                                                                       \
       Pipe::kInt32, "phh")

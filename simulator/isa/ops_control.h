@@ -238,35 +238,37 @@ const Inst* shuffle(Strand& s, const Inst* i) {
     const u32 mask = s.mask[w];
     if (mask == 0) continue;
     const std::byte* base = s.regs + w * 128;
-    using V = vec<u32, 16>;
-    const V b0 = load<V>(base + i->o[3]), b1 = load<V>(base + i->o[3] + 64);
-    const V c0 = load<V>(base + i->o[4]), c1 = load<V>(base + i->o[4] + 64);
-    const auto differs = [](V v, u32 from) __attribute__((always_inline)) {
-      return by_halves(
-          [from](auto h) __attribute__((always_inline)) { return h ^ from; }, v);
-    };
-    const bool uniform = !any(
-        (vec<i64, 8>)(differs(b0, b0[0]) | differs(b1, b0[0]) | differs(c0, c0[0]) | differs(c1, c0[0])));
-    if (!uniform || !known || known_b != b0[0] || known_c != c0[0]) {
-      u32 n[32], c[32];
+    const u32 b = load<u32>(base + i->o[3]), c = load<u32>(base + i->o[4]);
+    Words<u32> differs = {};
+    for (int l = 0; l < 32; l += kWords)
+      differs |=
+          (load<Words<u32>>(base + i->o[3] + l * 4) ^ b) | (load<Words<u32>>(base + i->o[4] + l * 4) ^ c);
+    const bool uniform = !any(differs);
+    if (!uniform || !known || known_b != b || known_c != c) {
+      u32 n[32], bounds[32];
       __builtin_memcpy(n, base + i->o[3], 128);
-      __builtin_memcpy(c, base + i->o[4], 128);
+      __builtin_memcpy(bounds, base + i->o[4], 128);
       pattern.valid = 0;
       for (u32 l = 0; l < 32; ++l) {
         bool ok;
-        pattern.from[l] = shuffle_source(i->flags, l, n[l], c[l], &ok);
+        pattern.from[l] = shuffle_source(i->flags, l, n[l], bounds[l], &ok);
         pattern.valid |= u32(ok) << l;
       }
       known = uniform;
-      known_b = b0[0];
-      known_c = c0[0];
+      known_b = b;
+      known_c = c;
     }
-    const V a0 = load<V>(base + i->o[2]), a1 = load<V>(base + i->o[2] + 64);
-    std::byte* d = s.regs + i->o[0] + w * 128;
-    for (int h = 0; h < 2; ++h) {
-      V v = pick(a0, a1, load<vec<i32, 16>>(reinterpret_cast<const std::byte*>(pattern.from + h * 16)));
-      if (M) v = select<u32, 16>(expand<16>(mask >> (h * 16)), v, load<V>(d + h * 64));
-      store(d + h * 64, v);
+    Words<u32> picked[32 / kWords];  // all, before the first of them may overwrite what others read
+    SW_UNROLL
+    for (int l = 0; l < 32; l += kWords)
+      picked[l / kWords] =
+          pick(base + i->o[2], load<Words<i32>>(reinterpret_cast<const std::byte*>(pattern.from + l)));
+    std::byte* const d = s.regs + i->o[0] + w * 128;
+    SW_UNROLL
+    for (int l = 0; l < 32; l += kWords) {
+      Words<u32> v = picked[l / kWords];
+      if (M) v = select<u32, kWords>(expand<kWords>(mask >> l), v, load<Words<u32>>(d + l * 4));
+      store(d + l * 4, v);
     }
     if (i->o[1] != ~0u) {
       std::byte* p = s.regs + i->o[1] + w * 4;

@@ -121,9 +121,9 @@ const Inst* run_narrow(Strand& s, const Inst* i) {
   RoundingScope<R> scope;
   return map<M, f32, f64>(
       s, i, [](auto a) __attribute__((always_inline)) {
-        vec<f32, 8> r = __builtin_convertvector(a, vec<f32, 8>);
+        Longs<f32> r = __builtin_convertvector(a, Longs<f32>);
         if constexpr (kFtz || kSat)
-          for (int j = 0; j < 8; ++j) r[j] = saturate_number<kSat>(flush_number<kFtz>(r[j]));
+          for (int j = 0; j < kLongs; ++j) r[j] = saturate_number<kSat>(flush_number<kFtz>(r[j]));
         return r;
       });
 }
@@ -180,18 +180,18 @@ void add_converts_from(const char* const (&names)[16]) {
 /// Conversions that address arithmetic and common kernels use, for each vector width.
 void add_convert_rows() {
   constexpr auto fp32 = Pipe::kFp32;
-  add<u32, u64>("cvt{.u32,.s32}{.u64,.s64}", SW_F1(__builtin_convertvector(a, vec<u32, 8>)));
-  add<u64, u32>("cvt{.u64,.s64}.u32", SW_F1(__builtin_convertvector(a, vec<u64, 8>)));
-  add<u64, u32>("cvt{.u64,.s64}.s32", SW_F1(__builtin_convertvector((vec<i32, 8>)a, vec<i64, 8>)));
-  add<f32, u32>("cvt.rn{,.ftz}.f32.u32", SW_F1(__builtin_convertvector(a, vec<f32, 16>)), fp32);
-  add<f32, i32>("cvt.rn{,.ftz}.f32.s32", SW_F1(__builtin_convertvector(a, vec<f32, 16>)), fp32);
+  add<u32, u64>("cvt{.u32,.s32}{.u64,.s64}", SW_F1(__builtin_convertvector(a, Longs<u32>)));
+  add<u64, u32>("cvt{.u64,.s64}.u32", SW_F1(__builtin_convertvector(a, Longs<u64>)));
+  add<u64, u32>("cvt{.u64,.s64}.s32", SW_F1(__builtin_convertvector((Longs<i32>)a, Longs<i64>)));
+  add<f32, u32>("cvt.rn{,.ftz}.f32.u32", SW_F1(__builtin_convertvector(a, Words<f32>)), fp32);
+  add<f32, i32>("cvt.rn{,.ftz}.f32.s32", SW_F1(__builtin_convertvector(a, Words<f32>)), fp32);
   add<f32, f32>("cvt.sat.f32.f32", SW_F1(saturate(a)), fp32);
   add<f32, f32>("cvt.f32.f32", SW_F1(a), fp32);
-  add<f64, f32>("cvt.f64.f32", SW_F1(__builtin_convertvector(a, vec<f64, 8>)));
+  add<f64, f32>("cvt.f64.f32", SW_F1(__builtin_convertvector(a, Longs<f64>)));
   add<u32, f32>("cvt.rn.f16.f32", SW_F1(float_to_half(a)), Pipe::kOther, "xf");
   add<u32, f32>("cvt.rn.bf16.f32", SW_F1(float_to_bf16(a)), Pipe::kOther, "xf");
-  add<u32, u32>("cvt.f32.f16", SW_F1((vec<u32, 16>)half_to_float(a)), Pipe::kOther, "fx");
-  add<u32, u32>("cvt.f32.bf16", SW_F1((vec<u32, 16>)bf16_to_float(a)), Pipe::kOther, "fx");
+  add<u32, u32>("cvt.f32.f16", SW_F1((Words<u32>)half_to_float(a)), Pipe::kOther, "fx");
+  add<u32, u32>("cvt.f32.bf16", SW_F1((Words<u32>)bf16_to_float(a)), Pipe::kOther, "fx");
 }
 
 /// All others: compiled once, for any processor.

@@ -6,8 +6,8 @@
 namespace stitchwork::sim {
 namespace {
 
-f64 half_number(u32 bits) { return half_to_float(splat<u32, 16>(bits & 0xffff))[0]; }
-f64 bf16_number(u32 bits) { return bf16_to_float(splat<u32, 16>(bits & 0xffff))[0]; }
+f64 half_number(u32 bits) { return half_to_float(splat<u32, kWords>(bits & 0xffff))[0]; }
+f64 bf16_number(u32 bits) { return bf16_to_float(splat<u32, kWords>(bits & 0xffff))[0]; }
 
 /// fp8 of either kind, saturating to the largest finite value. e4m3 has no infinities: its largest mantissa
 /// of the largest exponent is NaN, all others are numbers.
@@ -107,12 +107,12 @@ void add_convert_half_rows() {
 #undef SW_NARROW
 #undef SW_ROUNDINGS
   // No half is as small as a subnormal float; bf16 has float's subnormals.
-  add_cold<u32, u32>("cvt.ftz.f32.f16", SW_F1((vec<u32, 16>)half_to_float(a)), other, "fx");
-  add_cold<u32, u32>("cvt{.sat,.ftz.sat}.f32.f16", SW_F1((vec<u32, 16>)saturate(half_to_float(a))), other,
+  add_cold<u32, u32>("cvt.ftz.f32.f16", SW_F1((Words<u32>)half_to_float(a)), other, "fx");
+  add_cold<u32, u32>("cvt{.sat,.ftz.sat}.f32.f16", SW_F1((Words<u32>)saturate(half_to_float(a))), other,
                      "fx");
-  add_cold<u32, u32>("cvt.ftz.f32.bf16", SW_F1((vec<u32, 16>)flush(bf16_to_float(a))), other, "fx");
-  add_cold<u32, u32>("cvt.sat.f32.bf16", SW_F1((vec<u32, 16>)saturate(bf16_to_float(a))), other, "fx");
-  add_cold<u32, u32>("cvt.ftz.sat.f32.bf16", SW_F1((vec<u32, 16>)saturate(flush(bf16_to_float(a)))), other,
+  add_cold<u32, u32>("cvt.ftz.f32.bf16", SW_F1((Words<u32>)flush(bf16_to_float(a))), other, "fx");
+  add_cold<u32, u32>("cvt.sat.f32.bf16", SW_F1((Words<u32>)saturate(bf16_to_float(a))), other, "fx");
+  add_cold<u32, u32>("cvt.ftz.sat.f32.bf16", SW_F1((Words<u32>)saturate(flush(bf16_to_float(a)))), other,
                      "fx");
   add_cold<u32, u32>("cvt.f16.f16", SW_F1(float_to_half(half_to_float(a))), other, "xx");
   add_cold<f64, u32>("cvt.sat.f64.f16", SW_LANES1(f64, saturate_number<true>(half_number(a))), fp64, "ex");
@@ -142,7 +142,7 @@ void add_convert_half_rows() {
 #undef SW_PAIR
   // tf32: a float of 10 mantissa bits; .rna rounds ties away from zero.
   add_cold<u32, f32>("cvt.rna.tf32.f32", SW_F1([](auto v) {
-                       auto bits = (vec<u32, 16>)v;
+                       auto bits = (Words<u32>)v;
                        auto r = (bits + 0x1000u) & 0xffffe000u;
                        return (bits & 0x7fffffffu) >= 0x7f800000u ? bits & 0xffffe000u : r;
                      }(a)),

@@ -31,20 +31,20 @@ struct RoundingScope {
   u32 saved = 0;
 };
 
-SW_INLINE vec<f32, 16> flush(vec<f32, 16> v) {
-  auto bits = (vec<u32, 16>)v;
-  return (vec<f32, 16>)((bits & 0x7f800000u) == 0 ? bits & 0x80000000u : bits);
+SW_INLINE Words<f32> flush(Words<f32> v) {
+  auto bits = (Words<u32>)v;
+  return (Words<f32>)((bits & 0x7f800000u) == 0 ? bits & 0x80000000u : bits);
 }
-SW_INLINE vec<f32, 16> saturate(vec<f32, 16> v) {
-  const vec<f32, 16> zero = {}, one = splat<f32, 16>(1.0f);
+SW_INLINE Words<f32> saturate(Words<f32> v) {
+  const Words<f32> zero = {}, one = splat<f32, kWords>(1.0f);
   return v > zero ? (v < one ? v : one) : zero;  // NaN gives +0
 }
 template <bool kFtz>
-SW_INLINE vec<f32, 16> in(vec<f32, 16> v) {
+SW_INLINE Words<f32> in(Words<f32> v) {
   return kFtz ? flush(v) : v;
 }
 template <bool kFtz, bool kSat>
-SW_INLINE vec<f32, 16> out(vec<f32, 16> v) {
+SW_INLINE Words<f32> out(Words<f32> v) {
   if (kFtz) v = flush(v);
   return kSat ? saturate(v) : v;
 }
@@ -86,18 +86,18 @@ struct RcpOp {
   }
 };
 struct SqrtOp {
-  static SW_INLINE vec<f32, 16> eval(vec<f32, 16> a, vec<f32, 16>, vec<f32, 16>) {
+  static SW_INLINE Words<f32> eval(Words<f32> a, Words<f32>, Words<f32>) {
 #if defined(__AVX512F__)
-    return (vec<f32, 16>)_mm512_sqrt_ps((__m512)a);
+    return (Words<f32>)_mm512_sqrt_ps((__m512)a);
 #else
-    vec<f32, 16> r;
-    for (int j = 0; j < 16; ++j) r[j] = __builtin_sqrtf(a[j]);
+    Words<f32> r;
+    for (int j = 0; j < kWords; ++j) r[j] = __builtin_sqrtf(a[j]);
     return r;
 #endif
   }
-  static SW_INLINE vec<f64, 8> eval(vec<f64, 8> a, vec<f64, 8>, vec<f64, 8>) {
-    vec<f64, 8> r;
-    for (int j = 0; j < 8; ++j) r[j] = __builtin_sqrt(a[j]);
+  static SW_INLINE Longs<f64> eval(Longs<f64> a, Longs<f64>, Longs<f64>) {
+    Longs<f64> r;
+    for (int j = 0; j < kLongs; ++j) r[j] = __builtin_sqrt(a[j]);
     return r;
   }
 };
@@ -136,82 +136,85 @@ void add_float(const char* spelling, Pipe pipe) {
 
 /// 2^x for one vector of doubles in [-200, 200]: exponent bits times a Taylor polynomial of degree 9 on
 /// [-0.5, 0.5] (error below 2^-36), so that the float result is the exact one rounded, but for near ties.
-SW_INLINE vec<f64, 8> exp2_double(vec<f64, 8> x) {
-  const vec<f64, 8> magic = splat<f64, 8>(6755399441055744.0);  // 1.5 * 2^52: adding it rounds to integer
+SW_INLINE Longs<f64> exp2_double(Longs<f64> x) {
+  const Longs<f64> magic = splat<f64, kLongs>(6755399441055744.0);  // 1.5 * 2^52: adding it rounds to integer
   auto shifted = x + magic;
-  auto n = (vec<i64, 8>)shifted;
+  auto n = (Longs<i64>)shifted;
   auto t = (x - (shifted - magic)) * 0.693147180559945309417;
-  vec<f64, 8> p = t * (1.0 / 362880) + 1.0 / 40320;
-  p = fma_v(p, t, splat<f64, 8>(1.0 / 5040));
-  p = fma_v(p, t, splat<f64, 8>(1.0 / 720));
-  p = fma_v(p, t, splat<f64, 8>(1.0 / 120));
-  p = fma_v(p, t, splat<f64, 8>(1.0 / 24));
-  p = fma_v(p, t, splat<f64, 8>(1.0 / 6));
-  p = fma_v(p, t, splat<f64, 8>(0.5));
-  p = fma_v(p, t, splat<f64, 8>(1.0));
-  p = fma_v(p, t, splat<f64, 8>(1.0));
-  return (vec<f64, 8>)((vec<i64, 8>)p + (n << 52));
+  Longs<f64> p = t * (1.0 / 362880) + 1.0 / 40320;
+  p = fma_v(p, t, splat<f64, kLongs>(1.0 / 5040));
+  p = fma_v(p, t, splat<f64, kLongs>(1.0 / 720));
+  p = fma_v(p, t, splat<f64, kLongs>(1.0 / 120));
+  p = fma_v(p, t, splat<f64, kLongs>(1.0 / 24));
+  p = fma_v(p, t, splat<f64, kLongs>(1.0 / 6));
+  p = fma_v(p, t, splat<f64, kLongs>(0.5));
+  p = fma_v(p, t, splat<f64, kLongs>(1.0));
+  p = fma_v(p, t, splat<f64, kLongs>(1.0));
+  return (Longs<f64>)((Longs<i64>)p + (n << 52));
 }
 template <bool kFtz>
-SW_INLINE vec<f32, 8> exp2_approx(vec<f32, 8> a) {
-  const auto bound = splat<f32, 8>(200.0f);
+SW_INLINE Longs<f32> exp2_approx(Longs<f32> a) {
+  const auto bound = splat<f32, kLongs>(200.0f);
   const auto c = a > bound ? bound : a < -bound ? -bound : a;
-  auto r = __builtin_convertvector(exp2_double(__builtin_convertvector(c, vec<f64, 8>)), vec<f32, 8>);
+  auto r = to_floats(exp2_double(to_doubles(c)));
   if (kFtz) {
-    auto bits = (vec<u32, 8>)r;
-    r = (vec<f32, 8>)((bits & 0x7f800000u) == 0 ? bits & 0u : bits);
+    auto bits = (Longs<u32>)r;
+    r = (Longs<f32>)((bits & 0x7f800000u) == 0 ? bits & 0u : bits);
   }
   return a != a ? a : r;
 }
 
 /// log2 of a float, through atanh of (m-1)/(m+1) in double, m in [sqrt(1/2), sqrt(2)).
 template <bool kFtz>
-SW_INLINE vec<f32, 8> log2_approx(vec<f32, 8> a) {
+SW_INLINE Longs<f32> log2_approx(Longs<f32> a) {
   if (kFtz) {
-    auto bits = (vec<u32, 8>)a;
-    a = (vec<f32, 8>)((bits & 0x7f800000u) == 0 ? bits & 0x80000000u : bits);
+    auto bits = (Longs<u32>)a;
+    a = (Longs<f32>)((bits & 0x7f800000u) == 0 ? bits & 0x80000000u : bits);
   }
-  auto x = __builtin_convertvector(a, vec<f64, 8>);
-  auto bits = (vec<i64, 8>)x;
+  auto x = to_doubles(a);
+  auto bits = (Longs<i64>)x;
   auto e = (bits - 0x3fe6a09e667f3bcdLL) >> 52;  // sqrt(1/2)
-  auto m = (vec<f64, 8>)(bits - (e << 52));
+  auto m = (Longs<f64>)(bits - (e << 52));
   auto s = (m - 1.0) / (m + 1.0);
   auto z = s * s;
-  vec<f64, 8> p = z * (1.0 / 17) + 1.0 / 15;
-  p = fma_v(p, z, splat<f64, 8>(1.0 / 13));
-  p = fma_v(p, z, splat<f64, 8>(1.0 / 11));
-  p = fma_v(p, z, splat<f64, 8>(1.0 / 9));
-  p = fma_v(p, z, splat<f64, 8>(1.0 / 7));
-  p = fma_v(p, z, splat<f64, 8>(1.0 / 5));
-  p = fma_v(p, z, splat<f64, 8>(1.0 / 3));
-  p = fma_v(p, z, splat<f64, 8>(1.0));
+  Longs<f64> p = z * (1.0 / 17) + 1.0 / 15;
+  p = fma_v(p, z, splat<f64, kLongs>(1.0 / 13));
+  p = fma_v(p, z, splat<f64, kLongs>(1.0 / 11));
+  p = fma_v(p, z, splat<f64, kLongs>(1.0 / 9));
+  p = fma_v(p, z, splat<f64, kLongs>(1.0 / 7));
+  p = fma_v(p, z, splat<f64, kLongs>(1.0 / 5));
+  p = fma_v(p, z, splat<f64, kLongs>(1.0 / 3));
+  p = fma_v(p, z, splat<f64, kLongs>(1.0));
   auto r = __builtin_convertvector(
-      fma_v(p * s, splat<f64, 8>(2.88539008177792681472), __builtin_convertvector(e, vec<f64, 8>)),
-      vec<f32, 8>);
-  const auto zero = splat<f32, 8>(0.0f), inf = splat<f32, 8>(__builtin_inff());
-  const auto nan = splat<f32, 8>(__builtin_nanf(""));
+      fma_v(p * s, splat<f64, kLongs>(2.88539008177792681472), __builtin_convertvector(e, Longs<f64>)),
+      Longs<f32>);
+  const auto zero = splat<f32, kLongs>(0.0f), inf = splat<f32, kLongs>(__builtin_inff());
+  const auto nan = splat<f32, kLongs>(__builtin_nanf(""));
   return a == zero ? -inf : a == inf ? inf : a > zero ? r : nan;
 }
-SW_INLINE vec<f32, 8> rsqrt_approx(vec<f32, 8> a) {
-  auto x = __builtin_convertvector(a, vec<f64, 8>);
-  vec<f64, 8> r;
-  for (int j = 0; j < 8; ++j) r[j] = 1.0 / __builtin_sqrt(x[j]);
-  return __builtin_convertvector(r, vec<f32, 8>);
+SW_INLINE Longs<f32> rsqrt_approx(Longs<f32> a) {
+  auto x = to_doubles(a);
+  Longs<f64> r;
+  for (int j = 0; j < kLongs; ++j) r[j] = 1.0 / __builtin_sqrt(x[j]);
+  return to_floats(r);
 }
 
-/// A function of 8 floats as one of 16.
-#define SW_HALVES(FN)                         \
-  [](auto a) __attribute__((always_inline)) { \
-    vec<f32, 8> h[2];                         \
-    __builtin_memcpy(h, &a, 64);              \
-    h[0] = FN(h[0]);                          \
-    h[1] = FN(h[1]);                          \
-    __builtin_memcpy(&a, h, 64);              \
-    return a;                                 \
+/// f of a vector's halves, without the way through memory.
+template <class F, std::size_t... K>
+SW_INLINE Words<f32> of_halves(F f, Words<f32> a, std::index_sequence<K...>) {
+  const Longs<f32> low = f(Longs<f32>{a[K]...}), high = f(Longs<f32>{a[K + kLongs]...});
+  return Words<f32>{low[K]..., high[K]...};
+}
+/// A function of half a vector as one of a whole one.
+#define SW_HALVES(FN)                                                         \
+  [](auto a) __attribute__((always_inline)) {                                 \
+    return of_halves(                                                         \
+        [](Longs<f32> h) __attribute__((always_inline)) { return FN(h); }, a, \
+        std::make_index_sequence<kLongs>{});                                  \
   }
 
 template <bool kMax, bool kNan, class V>
-SW_INLINE V extremum_of(V a, V b) {
+SW_INLINE V extremum(V a, V b) {
   using I = decltype(a < b);
   auto ia = (I)a, ib = (I)b;
   V r = kMax ? (a > b ? a : b) : (a < b ? a : b);
@@ -226,12 +229,6 @@ SW_INLINE V extremum_of(V a, V b) {
   }
   return a != a ? b : b != b ? a : r;
 }
-template <bool kMax, bool kNan, class V>
-SW_INLINE V extremum(V a, V b) {
-  return by_halves(
-      [](auto x, auto y) __attribute__((always_inline)) { return extremum_of<kMax, kNan>(x, y); }, a, b);
-}
-
 template <class Op, int kSources>
 void add_fp32_family(const char* plain, const char* ftz, const char* sat, const char* ftz_sat) {
   constexpr auto pipe = Pipe::kFp32;
@@ -305,7 +302,7 @@ void add_float_rows() {
   add_cold<f32, f32>("tanh.approx.f32", SW_LANES1(f32, f32(tanh(f64(a)))), mufu);
 
   add<u32, u32>("abs.f32", SW_F1(a & 0x7fffffffu), fp32, "ff");
-  add_cold<f32, f32>("abs.ftz.f32", SW_F1(flush((vec<f32, 16>)((vec<u32, 16>)a & 0x7fffffffu))), fp32);
+  add_cold<f32, f32>("abs.ftz.f32", SW_F1(flush((Words<f32>)((Words<u32>)a & 0x7fffffffu))), fp32);
   add<u32, u32>("neg.f32", SW_F1(a ^ 0x80000000u), fp32, "ff");
   add_cold<f32, f32>("neg.ftz.f32", SW_F1(flush(-a)), fp32);
   add_cold<u64, u64>("abs.f64", SW_F1(a & 0x7fffffffffffffffull), Pipe::kFp64, "ee");

@@ -7,54 +7,54 @@ namespace stitchwork::sim {
 namespace {
 
 /// IEEE half in the low 16 bits of each lane to float, exact.
-SW_INLINE vec<f32, 16> half_to_float(vec<u32, 16> h) {
+SW_INLINE Words<f32> half_to_float(Words<u32> h) {
 #if defined(__AVX512F__)
-  return (vec<f32, 16>)_mm512_cvtph_ps(_mm512_cvtepi32_epi16((__m512i)h));
+  return (Words<f32>)_mm512_cvtph_ps(_mm512_cvtepi32_epi16((__m512i)h));
 #else
   auto sign = (h & 0x8000u) << 16;
   auto magnitude = h & 0x7fffu;
   // Shifted into place a half reads as a float 2^112 too small; multiplying is exact and mends subnormals.
-  auto scaled = (vec<f32, 16>)(magnitude << 13) * 0x1p112f;
-  auto bits = magnitude >= 0x7c00u ? magnitude << 13 | 0x7f800000u : (vec<u32, 16>)scaled;
-  return (vec<f32, 16>)(bits | sign);
+  auto scaled = (Words<f32>)(magnitude << 13) * 0x1p112f;
+  auto bits = magnitude >= 0x7c00u ? magnitude << 13 | 0x7f800000u : (Words<u32>)scaled;
+  return (Words<f32>)(bits | sign);
 #endif
 }
 /// Float to half, to nearest even; NaN gives 0x7fff as on GPUs.
-SW_INLINE vec<u32, 16> float_to_half(vec<f32, 16> f) {
-  auto bits = (vec<u32, 16>)f;
+SW_INLINE Words<u32> float_to_half(Words<f32> f) {
+  auto bits = (Words<u32>)f;
   auto sign = bits >> 16 & 0x8000u;
   auto m = bits & 0x7fffffffu;
 #if defined(__AVX512F__)
-  auto r = (vec<u32, 16>)_mm512_cvtepu16_epi32(_mm512_cvtps_ph((__m512)m, 8));
+  auto r = (Words<u32>)_mm512_cvtepu16_epi32(_mm512_cvtps_ph((__m512)m, 8));
 #else
   // Subnormal halves: adding 0.5 leaves the rounded result in the low mantissa bits.
-  auto small = (vec<u32, 16>)((vec<f32, 16>)m + 0.5f) - 0x3f000000u;
+  auto small = (Words<u32>)((Words<f32>)m + 0.5f) - 0x3f000000u;
   auto normal = (m + 0xfffu + (m >> 13 & 1) - (112u << 23)) >> 13;
   auto r = m < 0x38800000u ? small : normal;
   r = m >= 0x47800000u ? (r ^ r) + 0x7c00u : r;
 #endif
   return m > 0x7f800000u ? (r ^ r) + 0x7fffu : r | sign;
 }
-SW_INLINE vec<f32, 16> bf16_to_float(vec<u32, 16> h) { return (vec<f32, 16>)(h << 16); }
-SW_INLINE vec<u32, 16> float_to_bf16(vec<f32, 16> f) {
-  auto bits = (vec<u32, 16>)f;
+SW_INLINE Words<f32> bf16_to_float(Words<u32> h) { return (Words<f32>)(h << 16); }
+SW_INLINE Words<u32> float_to_bf16(Words<f32> f) {
+  auto bits = (Words<u32>)f;
   auto r = (bits + 0x7fffu + (bits >> 16 & 1)) >> 16;
   return (bits & 0x7fffffffu) > 0x7f800000u ? (r ^ r) + 0x7fffu : r;
 }
 
 struct HalfFormat {
-  static SW_INLINE vec<f32, 16> widen(vec<u32, 16> v) { return half_to_float(v); }
-  static SW_INLINE vec<u32, 16> narrow(vec<f32, 16> v) { return float_to_half(v); }
+  static SW_INLINE Words<f32> widen(Words<u32> v) { return half_to_float(v); }
+  static SW_INLINE Words<u32> narrow(Words<f32> v) { return float_to_half(v); }
 };
 struct Bf16Format {
-  static SW_INLINE vec<f32, 16> widen(vec<u32, 16> v) { return bf16_to_float(v); }
-  static SW_INLINE vec<u32, 16> narrow(vec<f32, 16> v) { return float_to_bf16(v); }
+  static SW_INLINE Words<f32> widen(Words<u32> v) { return bf16_to_float(v); }
+  static SW_INLINE Words<u32> narrow(Words<f32> v) { return float_to_bf16(v); }
 };
 
 /// a*b+c rounded to odd in float, so that the later rounding to 16 bits is the only one that counts.
-SW_INLINE vec<f32, 16> fma_round_odd(vec<f32, 16> a, vec<f32, 16> b, vec<f32, 16> c) {
-  vec<f32, 16> r;
-  for (int j = 0; j < 16; ++j) {
+SW_INLINE Words<f32> fma_round_odd(Words<f32> a, Words<f32> b, Words<f32> c) {
+  Words<f32> r;
+  for (int j = 0; j < kWords; ++j) {
     const f64 p = f64(a[j]) * f64(b[j]);  // exact: at most 22 significant bits
     const f64 t = c[j];
     f64 sum = p + t;
@@ -84,15 +84,15 @@ SW_INLINE vec<f32, 16> fma_round_odd(vec<f32, 16> a, vec<f32, 16> b, vec<f32, 16
 
 /// f on each 16-bit half of a packed pair.
 template <class F>
-SW_INLINE vec<u32, 16> pairwise(F f, vec<u32, 16> a) {
+SW_INLINE Words<u32> pairwise(F f, Words<u32> a) {
   return f(a & 0xffffu) | f(a >> 16) << 16;
 }
 template <class F>
-SW_INLINE vec<u32, 16> pairwise(F f, vec<u32, 16> a, vec<u32, 16> b) {
+SW_INLINE Words<u32> pairwise(F f, Words<u32> a, Words<u32> b) {
   return f(a & 0xffffu, b & 0xffffu) | f(a >> 16, b >> 16) << 16;
 }
 template <class F>
-SW_INLINE vec<u32, 16> pairwise(F f, vec<u32, 16> a, vec<u32, 16> b, vec<u32, 16> c) {
+SW_INLINE Words<u32> pairwise(F f, Words<u32> a, Words<u32> b, Words<u32> c) {
   return f(a & 0xffffu, b & 0xffffu, c & 0xffffu) | f(a >> 16, b >> 16, c >> 16) << 16;
 }
 

@@ -7,22 +7,22 @@ namespace stitchwork::sim {
 namespace {
 
 /// Subnormal halves become zeros of their sign.
-SW_INLINE vec<u32, 16> flush_half(vec<u32, 16> h) { return (h & 0x7c00u) == 0 ? h & 0x8000u : h; }
+SW_INLINE Words<u32> flush_half(Words<u32> h) { return (h & 0x7c00u) == 0 ? h & 0x8000u : h; }
 template <bool kFtz>
-SW_INLINE vec<u32, 16> in16(vec<u32, 16> h) {
+SW_INLINE Words<u32> in16(Words<u32> h) {
   return kFtz ? flush_half(h) : h;
 }
-SW_INLINE vec<f32, 16> relu(vec<f32, 16> v) {
-  const vec<f32, 16> zero = {};
+SW_INLINE Words<f32> relu(Words<f32> v) {
+  const Words<f32> zero = {};
   return v != v ? v : v > zero ? v : zero;
 }
 /// The larger or smaller magnitude with the exclusive or of the signs.
 template <bool kMax, bool kNan>
-SW_INLINE vec<f32, 16> xorsign_extremum(vec<f32, 16> a, vec<f32, 16> b) {
-  const auto sign = ((vec<u32, 16>)a ^ (vec<u32, 16>)b) & 0x80000000u;
-  const auto magnitude = extremum<kMax, kNan>((vec<f32, 16>)((vec<u32, 16>)a & 0x7fffffffu),
-                                              (vec<f32, 16>)((vec<u32, 16>)b & 0x7fffffffu));
-  return magnitude != magnitude ? magnitude : (vec<f32, 16>)((vec<u32, 16>)magnitude | sign);
+SW_INLINE Words<f32> xorsign_extremum(Words<f32> a, Words<f32> b) {
+  const auto sign = ((Words<u32>)a ^ (Words<u32>)b) & 0x80000000u;
+  const auto magnitude = extremum<kMax, kNan>((Words<f32>)((Words<u32>)a & 0x7fffffffu),
+                                              (Words<f32>)((Words<u32>)b & 0x7fffffffu));
+  return magnitude != magnitude ? magnitude : (Words<f32>)((Words<u32>)magnitude | sign);
 }
 
 /// Rows NAME.T and NAME.Tx2 of an expression in 16-bit lanes a, b, c.

@@ -109,10 +109,10 @@ void add_integer_rows() {
   add_cold<u32, u32, u32>("mul.hi.u16", SW_F2(a * b >> 16), Pipe::kInt32, "hhh");
   add_cold<u32, u32, u32>("mul.hi.s16", SW_F2((u32)0 + (sext16(a) * sext16(b) >> 16 & 0xffff)), Pipe::kInt32,
                           "hhh");
-  add<u64, u32, u32>("mul.wide.u32", SW_F2(__builtin_convertvector(a, vec<u64, 8>) *
-                                           __builtin_convertvector(b, vec<u64, 8>)));
-  add<i64, i32, i32>("mul.wide.s32", SW_F2(__builtin_convertvector(a, vec<i64, 8>) *
-                                           __builtin_convertvector(b, vec<i64, 8>)));
+  add<u64, u32, u32>("mul.wide.u32",
+                     SW_F2(__builtin_convertvector(a, Longs<u64>) * __builtin_convertvector(b, Longs<u64>)));
+  add<i64, i32, i32>("mul.wide.s32",
+                     SW_F2(__builtin_convertvector(a, Longs<i64>) * __builtin_convertvector(b, Longs<i64>)));
   add_cold<u32, u32, u32>("mul.wide.u16", SW_F2(a * b), Pipe::kInt32, "rhh");
   add_cold<u32, u32, u32>("mul.wide.s16", SW_F2(sext16(a) * sext16(b)), Pipe::kInt32, "rhh");
   add_cold<u32, u32, u32>("mul24.lo.u32", SW_F2((a & 0xffffff) * (b & 0xffffff)));
@@ -126,10 +126,10 @@ void add_integer_rows() {
   add_cold<i64, i64, i64, i64>("mad.hi.s64", SW_LANES3(i64, i64(u64((__int128)(a)*b >> 64) + u64(c))));
   add<u64, u32, u32, u64>(
       "mad.wide.u32",
-      SW_F3(__builtin_convertvector(a, vec<u64, 8>) * __builtin_convertvector(b, vec<u64, 8>) + c));
+      SW_F3(__builtin_convertvector(a, Longs<u64>) * __builtin_convertvector(b, Longs<u64>) + c));
   add<i64, i32, i32, i64>(
       "mad.wide.s32",
-      SW_F3(__builtin_convertvector(a, vec<i64, 8>) * __builtin_convertvector(b, vec<i64, 8>) + c));
+      SW_F3(__builtin_convertvector(a, Longs<i64>) * __builtin_convertvector(b, Longs<i64>) + c));
   add_cold<u32, u32, u32, u32>("mad.wide.u16", SW_F3(a * b + c), Pipe::kInt32, "rhhr");
   add_cold<u32, u32, u32, u32>("mad.wide.s16", SW_F3(sext16(a) * sext16(b) + c), Pipe::kInt32, "rhhr");
   add_cold<u32, u32, u32, u32>("mad24.lo.u32", SW_F3((a & 0xffffff) * (b & 0xffffff) + c));
@@ -159,16 +159,16 @@ void add_integer_rows() {
   add<i32, i32>("abs.s32", SW_F1(a < 0 ? -a : a));
   add<i64, i64>("abs.s64", SW_F1(a < 0 ? -a : a));
   add_cold<u32, u32>("abs.s16", SW_F1((sext16(a) > 0x7fffffff ? -a : a) & 0xffff), Pipe::kInt32, "hh");
-  add<u32, u32, u32>("min.u32", SW_C2(a < b ? a : b));
-  add<i32, i32, i32>("min.s32", SW_C2(a < b ? a : b));
-  add<u64, u64, u64>("min.u64", SW_C2(a < b ? a : b));
-  add<i64, i64, i64>("min.s64", SW_C2(a < b ? a : b));
+  add<u32, u32, u32>("min.u32", SW_F2(a < b ? a : b));
+  add<i32, i32, i32>("min.s32", SW_F2(a < b ? a : b));
+  add<u64, u64, u64>("min.u64", SW_F2(a < b ? a : b));
+  add<i64, i64, i64>("min.s64", SW_F2(a < b ? a : b));
   add_cold<u32, u32, u32>("min.u16", SW_F2(a < b ? a : b), Pipe::kInt32, "hhh");
   add_cold<i32, i32, i32>("min.s16", SW_F2(sext16(a) < sext16(b) ? a : b), Pipe::kInt32, "hhh");
-  add<u32, u32, u32>("max.u32", SW_C2(a > b ? a : b));
-  add<i32, i32, i32>("max.s32", SW_C2(a > b ? a : b));
-  add<u64, u64, u64>("max.u64", SW_C2(a > b ? a : b));
-  add<i64, i64, i64>("max.s64", SW_C2(a > b ? a : b));
+  add<u32, u32, u32>("max.u32", SW_F2(a > b ? a : b));
+  add<i32, i32, i32>("max.s32", SW_F2(a > b ? a : b));
+  add<u64, u64, u64>("max.u64", SW_F2(a > b ? a : b));
+  add<i64, i64, i64>("max.s64", SW_F2(a > b ? a : b));
   add_cold<u32, u32, u32>("max.u16", SW_F2(a > b ? a : b), Pipe::kInt32, "hhh");
   add_cold<i32, i32, i32>("max.s16", SW_F2(sext16(a) > sext16(b) ? a : b), Pipe::kInt32, "hhh");
 
@@ -197,30 +197,30 @@ void add_integer_rows() {
       });
 
   // Shift counts above the width clamp (PTX), they do not wrap.
-  add<u32, u32, u32>("shl.b32", SW_C2(b > 31 ? a ^ a : a << (b & 31)));
+  add<u32, u32, u32>("shl.b32", SW_F2(b > 31 ? a ^ a : a << (b & 31)));
   add<u64, u64, u32>(
       "shl.b64", [](auto a, auto b) __attribute__((always_inline)) {
-        auto n = __builtin_convertvector(b, vec<u64, 8>);
+        auto n = __builtin_convertvector(b, Longs<u64>);
         return n > 63 ? a ^ a : a << (n & 63);
       });
   add_cold<u32, u32, u32>("shl.b16", SW_F2(b > 15 ? a ^ a : a << (b & 15) & 0xffff), Pipe::kInt32, "hhr");
-  add<u32, u32, u32>("shr{.u32,.b32}", SW_C2(b > 31 ? a ^ a : a >> (b & 31)));
-  add<i32, i32, u32>("shr.s32", SW_F2(a >> (vec<i32, 16>)(b > 31 ? (b ^ b) + 31 : b)));
+  add<u32, u32, u32>("shr{.u32,.b32}", SW_F2(b > 31 ? a ^ a : a >> (b & 31)));
+  add<i32, i32, u32>("shr.s32", SW_F2(a >> (Words<i32>)(b > 31 ? (b ^ b) + 31 : b)));
   add<u64, u64, u32>(
       "shr{.u64,.b64}", [](auto a, auto b) __attribute__((always_inline)) {
-        auto n = __builtin_convertvector(b, vec<u64, 8>);
+        auto n = __builtin_convertvector(b, Longs<u64>);
         return n > 63 ? a ^ a : a >> (n & 63);
       });
   add<i64, i64, u32>(
       "shr.s64", [](auto a, auto b) __attribute__((always_inline)) {
-        auto n = __builtin_convertvector(b, vec<u64, 8>);
-        return a >> (vec<i64, 8>)(n > 63 ? (n ^ n) + 63 : n);
+        auto n = __builtin_convertvector(b, Longs<u64>);
+        return a >> (Longs<i64>)(n > 63 ? (n ^ n) + 63 : n);
       });
   add_cold<u32, u32, u32>("shr{.u16,.b16}", SW_F2(b > 15 ? a ^ a : a >> (b & 15)), Pipe::kInt32, "hhr");
   add_cold<u32, u32, u32>(
       "shr.s16", [](auto a, auto b) __attribute__((always_inline)) {
         auto n = b > 15 ? (b ^ b) + 15 : b;
-        return (vec<u32, 16>)((vec<i32, 16>)sext16(a) >> (vec<i32, 16>)n) & 0xffff;
+        return (Words<u32>)((Words<i32>)sext16(a) >> (Words<i32>)n) & 0xffff;
       },
       Pipe::kInt32, "hhr");
   add_cold<u32, u32, u32, u32>("shf.l.wrap.b32", SW_LANES3(u32, funnel_left(a, b, c & 31)));
@@ -233,13 +233,13 @@ void add_integer_rows() {
   add_cold<u64, u64, u32, u32>("bfe.u64", SW_LANES3(u64, bit_field<u64>(a, b, c)));
   add_cold<i64, i64, u32, u32>("bfe.s64", SW_LANES3(i64, bit_field<i64>(a, b, c)));
   add_cold<u32, u32, u32, u32, u32>("bfi.b32", [](auto a, auto b, auto c, auto d) {
-    vec<u32, 16> r;
-    for (int j = 0; j < 16; ++j) r[j] = bit_insert<u32>(a[j], b[j], c[j], d[j]);
+    Words<u32> r;
+    for (int j = 0; j < kWords; ++j) r[j] = bit_insert<u32>(a[j], b[j], c[j], d[j]);
     return r;
   });
   add_cold<u64, u64, u64, u32, u32>("bfi.b64", [](auto a, auto b, auto c, auto d) {
-    vec<u64, 8> r;
-    for (int j = 0; j < 8; ++j) r[j] = bit_insert<u64>(a[j], b[j], c[j], d[j]);
+    Longs<u64> r;
+    for (int j = 0; j < kLongs; ++j) r[j] = bit_insert<u64>(a[j], b[j], c[j], d[j]);
     return r;
   });
   add_cold<u32, u32>("bfind.u32", SW_LANES1(u32, highest_bit<u32>(a)));
@@ -264,14 +264,14 @@ void add_integer_rows() {
   add_cold<u32, u32, u32, u32>("dp4a.u32.s32", SW_LANES3(u32, (dot4<false, true>(a, b, c))));
   add_cold<u32, u32, u32, i32>("slct{.u32,.s32,.b32,.f32}.s32", SW_F3(c >= 0 ? a : b));
   add_cold<u64, u64, u64, i32>("slct{.u64,.s64,.b64,.f64}.s32",
-                               SW_F3(__builtin_convertvector(c, vec<i64, 8>) >= 0 ? a : b));
+                               SW_F3(__builtin_convertvector(c, Longs<i64>) >= 0 ? a : b));
   add_cold<u32, u32, u32, f32>("slct{.u32,.s32,.b32,.f32}.f32", SW_F3(c >= 0.0f ? a : b));
 
   // Vector moves take registers apart and put them together.
-  add<u64, u32, u32>("@pack64", SW_F2(__builtin_convertvector(a, vec<u64, 8>) |
-                                      __builtin_convertvector(b, vec<u64, 8>) << 32));
-  add<u32, u64>("@low32", SW_F1(__builtin_convertvector(a, vec<u32, 8>)));
-  add<u32, u64>("@high32", SW_F1(__builtin_convertvector(a >> 32, vec<u32, 8>)));
+  add<u64, u32, u32>("@pack64", SW_F2(__builtin_convertvector(a, Longs<u64>) |
+                                      __builtin_convertvector(b, Longs<u64>) << 32));
+  add<u32, u64>("@low32", SW_F1(__builtin_convertvector(a, Longs<u32>)));
+  add<u32, u64>("@high32", SW_F1(__builtin_convertvector(a >> 32, Longs<u32>)));
   add_cold<u32, u32, u32>("@pack32", SW_F2((a & 0xffff) | b << 16));
   add_cold<u32, u32>("@low16", SW_F1(a & 0xffff));
   add_cold<u32, u32>("@high16", SW_F1(a >> 16));

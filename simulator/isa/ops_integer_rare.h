@@ -100,11 +100,11 @@ u32 bit_mask(u32 at, u32 count, bool wrap) {  // bmsk
   return ones << at;
 }
 
-SW_INLINE vec<f32, 16> as_floats(vec<u64, 8> v) { return (vec<f32, 16>)v; }
+SW_INLINE Words<f32> as_floats(Longs<u64> v) { return (Words<f32>)v; }
 /// Two floats in each lane, a NaN as GPUs write it.
-SW_INLINE vec<u64, 8> as_pairs(vec<f32, 16> v) {
-  const auto bits = (vec<u32, 16>)v;
-  return (vec<u64, 8>)(v != v ? (bits ^ bits) + 0x7fffffffu : bits);
+SW_INLINE Longs<u64> as_pairs(Words<f32> v) {
+  const auto bits = (Words<u32>)v;
+  return (Longs<u64>)(v != v ? (bits ^ bits) + 0x7fffffffu : bits);
 }
 
 void add_rare_rows() {

@@ -180,8 +180,8 @@ SW_INLINE void remember(AccessMemo& memo, int w, u32 mask, const Shape<u32>& sha
   if (!memo.known) return;
   for (int h = 0; h < 2; ++h) {
     const u64 at = shape.at[h], end = at + shape.bytes(h);
-    memo.at[w][h] = shape.at[h];
-    memo.is_run[w][h] = shape.half[h] == Half::kRun;
+    memo.at[2 * w + h] = shape.at[h];
+    memo.is_run[2 * w + h] = shape.half[h] == Half::kRun;
     memo.low = at < memo.low ? at : memo.low;
     memo.high = end > memo.high ? end : memo.high;
   }
@@ -192,7 +192,7 @@ SW_INLINE void remember(AccessMemo& memo, int w, u32 mask, const Shape<u32>& sha
 /// An access whose warps are where those of another were, but for a constant. False where that does not lie
 /// inside, or is not aligned: then each warp is to be looked at.
 template <bool kStore, int kBytes>
-SW_INLINE bool follow(Strand& s, const Inst* i, const AccessMemo& memo) {
+bool follow(Strand& s, const Inst* i, const AccessMemo& memo) {
   BlockRun& b = *s.block;
   const u32 shift = u32(i->imm) - memo.offset, width = kBytes * i->count, base = u32(b.shared_base);
   const u64 low = u64(u32(memo.low) + shift) - base, size = memo.high - memo.low;
@@ -202,33 +202,42 @@ SW_INLINE bool follow(Strand& s, const Inst* i, const AccessMemo& memo) {
   (kStore ? b.hot->shared_stores : b.hot->shared_loads) += warps;
   b.hot->shared_wavefronts += memo.wavefronts;
   b.hot->shared_conflicts += memo.conflicts;
-  for (int w = s.first_warp; w < s.last_warp; ++w)
-    for (int h = 0; h < 2; ++h)
-      move_half<kStore, kBytes>(s, i, w * 32 + 16 * h, memo.is_run[w][h] ? Half::kRun : Half::kSame,
-                                b.shared + (u32(memo.at[w][h] + shift) - base));
+  // Read once: what is moved might be any of these, for all the compiler knows.
+  std::byte* const shared = b.shared;
+  const u32 from = shift - base;
+  const int first = 2 * s.first_warp, last = 2 * s.last_warp, count = i->count;
+  std::byte* element[4];
+  for (int k = 0; k < count; ++k) element[k] = s.regs + i->o[k];
+  for (int h = first; h < last; ++h) {
+    const Half half = memo.is_run[h] ? Half::kRun : Half::kSame;
+    std::byte* const p = shared + u32(memo.at[h] + from);
+    std::byte* r[4];
+    r[0] = element[0] + h * 16 * kBytes;
+    if (count == 1) {
+      move_half<kStore, kBytes>(r, 1, half, p);
+      continue;
+    }
+    for (int k = 1; k < count; ++k) r[k] = element[k] + h * 16 * kBytes;
+    move_half<kStore, kBytes>(r, count, half, p);
+  }
   return true;
 }
 
 enum class Space { kGlobal, kGeneric, kShared, kLocal, kParam };
 
 template <Space kSpace, bool kStore, int kBytes, class A>
-SW_INLINE const Inst* access_warps(Strand& s, const Inst* i) {
+const Inst* access_warps(Strand& s, const Inst* i) {
   Tally tally;
   const A width = A(kBytes * i->count);
   if constexpr (kSpace == Space::kGlobal) prefetch(s, i, kStore);
   AccessMemo* memo = nullptr;
   if constexpr (kSpace == Space::kShared && sizeof(A) == 4 && kBytes >= 4) {
-    if (i->flags != 0) {
-      AccessMemo& known = s.memos[i->flags & (kMemos - 1)];
-      if (i->flags & kMemoLeads) {
-        known.known = !s.masked && same_size<kBytes>(i);
-        known.offset = u32(i->imm);
-        known.low = ~u64(0);
-        known.high = known.wavefronts = known.conflicts = 0;
-        memo = &known;
-      } else if (known.known && same_size<kBytes>(i) && follow<kStore, kBytes>(s, i, known)) {
-        return i + 1;
-      }
+    if (i->flags & kMemoLeads) {
+      memo = &s.memos[i->flags & (kMemos - 1)];
+      memo->known = !s.masked && same_size<kBytes>(i);
+      memo->offset = u32(i->imm);
+      memo->low = ~u64(0);
+      memo->high = memo->wavefronts = memo->conflicts = 0;
     }
   }
   for (int w = s.first_warp; w < s.last_warp; ++w) {
@@ -267,7 +276,15 @@ SW_INLINE const Inst* access_warps(Strand& s, const Inst* i) {
 template <Space kSpace, bool kStore, int kBytes>
 const Inst* access(Strand& s, const Inst* i) {
   if constexpr (kSpace == Space::kShared) {
-    if (i->aux & kAddress32) return access_warps<kSpace, kStore, kBytes, u32>(s, i);
+    if (i->aux & kAddress32) {
+      if constexpr (kBytes >= 4) {
+        const AccessMemo& memo = s.memos[i->flags & (kMemos - 1)];
+        if ((i->flags & kMemoFollows) && memo.known && same_size<kBytes>(i) &&
+            follow<kStore, kBytes>(s, i, memo))
+          return i + 1;
+      }
+      return access_warps<kSpace, kStore, kBytes, u32>(s, i);
+    }
   }
   return access_warps<kSpace, kStore, kBytes, u64>(s, i);
 }

@@ -41,9 +41,9 @@ template <bool M, class F, class D, class... S>
 const Inst* run_map(Strand& s, const Inst* i) {
   return map<M, D, S...>(s, i, F{});
 }
-template <bool M, class F, class S, bool kNarrow = false>
+template <bool M, class F, class S>
 const Inst* run_compare(Strand& s, const Inst* i) {
-  return compare<M, S, kNarrow>(s, i, F{});
+  return compare<M, S>(s, i, F{});
 }
 
 /// A row whose destination lanes are D and sources S; `f` maps vectors of sources to a vector of D.
@@ -65,20 +65,14 @@ void add_compare_cold(const char* spelling, F, Pipe pipe = pipe_of<S>(), const c
 }
 template <class S, class F>
 void add_compare(const char* spelling, F, Pipe pipe = pipe_of<S>(), const char* signature = nullptr) {
-  add_row(spelling, signature ? signature : CompareSignature<S, S>::text, pipe,
-          &run_compare<false, F, S, kHalves>, &run_compare<true, F, S, kHalves>);
+  add_row(spelling, signature ? signature : CompareSignature<S, S>::text, pipe, &run_compare<false, F, S>,
+          &run_compare<true, F, S>);
 }
 
 #define SW_F1(...) \
   [](auto a) __attribute__((always_inline)) { return __VA_ARGS__; }
 #define SW_F2(...) \
   [](auto a, auto b) __attribute__((always_inline)) { return __VA_ARGS__; }
-/// As SW_F2, for what compares.
-#define SW_C2(...)                                                                        \
-  [](auto x, auto y) __attribute__((always_inline)) {                                     \
-    return by_halves(                                                                     \
-        [](auto a, auto b) __attribute__((always_inline)) { return __VA_ARGS__; }, x, y); \
-  }
 #define SW_F3(...) \
   [](auto a, auto b, auto c) __attribute__((always_inline)) { return __VA_ARGS__; }
 
@@ -111,9 +105,9 @@ SW_INLINE void for_groups(const Strand& s, int w, u32 operand, F f) {
   for (u32 rest = s.mask[w]; rest != 0;) {
     const std::byte* named = s.regs + operand + w * 128;
     const u32 members = load<u32>(named + __builtin_ctz(rest) * 4);
-    using V = vec<u32, 16>;
-    const u32 same = movemask((vec<i32, 16>)(load<V>(named) == members)) |
-                     movemask((vec<i32, 16>)(load<V>(named + 64) == members)) << 16;
+    u32 same = 0;
+    for (int l = 0; l < 32; l += kWords)
+      same |= movemask((Words<i32>)(load<Words<u32>>(named + l * 4) == members)) << l;
     f(rest & same, members);
     rest &= ~same;
   }

@@ -13,14 +13,14 @@ namespace {
 SW_INLINE u32 wide_operand(const Inst* i, int k) { return i[k / 6].o[k % 6]; }
 SW_INLINE int wide_length(int operands) { return (operands + 5) / 6; }
 
-f32 half_value(u32 bits) { return half_to_float(splat<u32, 16>(bits & 0xffff))[0]; }
+f32 half_value(u32 bits) { return half_to_float(splat<u32, kWords>(bits & 0xffff))[0]; }
 
 template <MatrixElement E>
 SW_INLINE auto element_value(u32 word, int e) {
   if constexpr (E == MatrixElement::kF16)
     return f64(half_value(word >> 16 * e));
   else if constexpr (E == MatrixElement::kBF16)
-    return f64(bf16_to_float(splat<u32, 16>(word >> 16 * e & 0xffff))[0]);
+    return f64(bf16_to_float(splat<u32, kWords>(word >> 16 * e & 0xffff))[0]);
   else if constexpr (E == MatrixElement::kS8)
     return i32(std::int8_t(word >> 8 * e));
   else if constexpr (E == MatrixElement::kU8)

@@ -18,9 +18,9 @@ SW_INLINE void chunk_values(MatrixElement e, const std::byte* p, f64* out) {
   using E = MatrixElement;
   const int count = 128 / element_bits(e), per = 32 / element_bits(e);
   if (e == E::kF16) {
-    vec<u32, 16> bits{};
+    Words<u32> bits{};
     for (int k = 0; k < 8; ++k) bits[k] = load<std::uint16_t>(p + 2 * k);
-    const vec<f32, 16> values = half_to_float(bits);
+    const Words<f32> values = half_to_float(bits);
     for (int k = 0; k < 8; ++k) out[k] = values[k];
     return;
   }

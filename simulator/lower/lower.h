@@ -94,6 +94,7 @@ class Lowering {
   void lower_async_arrive(const Opcode& op);
   bool lower_mbarrier(const Opcode& op);
   bool lower_bulk(const Opcode& op);
+  bool lower_bulk_exchange(const Opcode& op, bool reduce);
   void set_reduction(IrInst& i, const Opcode& op);
   bool lower_tensor_copy(const Opcode& op);
   void require_tensor_copies(const Opcode& op);

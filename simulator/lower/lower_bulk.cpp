@@ -120,7 +120,32 @@ std::uint32_t Lowering::whole_address(const Operand& address) {
   return sum;
 }
 
-/// cp.async.bulk, cp.reduce.async.bulk: between global and shared memory.
+/// From shared memory to that of a block of the cluster.
+bool Lowering::lower_bulk_exchange(const Opcode& op, bool reduce) {
+  const Statement& s = fn_.body[static_cast<std::size_t>(current_)];
+  bool fits = s.operands.size() == 4;
+  for (const std::size_t address : {0, 1, 3})
+    fits = fits && s.operands[address].kind == Operand::Kind::kAddress;
+  if (!fits) fail(fmt::format("{} takes two addresses, a size, and an mbarrier", s.opcode));
+  const std::uint32_t to = whole_address(s.operands[0]), from = whole_address(s.operands[1]);
+  const std::uint32_t bytes = source(s.operands[2], 'r'), mbarrier = whole_address(s.operands[3]);
+  IrInst& i = emit("@bulk.exchange", 0, 0b1111);
+  i.o[0] = to;
+  i.o[1] = from;
+  i.o[2] = bytes;
+  i.o[3] = mbarrier;
+  if (class_of(to) == RegisterClass::k32) i.aux |= sim::kBulkNarrowShared;
+  if (class_of(from) == RegisterClass::k32) i.aux |= sim::kBulkNarrowSource;
+  if (class_of(mbarrier) == RegisterClass::k32) i.aux |= sim::kBulkNarrowMbarrier;
+  if (!reduce) return true;
+  const auto form = sim::find_atomic(op.modifiers[op.modifiers.size() - 2], op.last());
+  SW_CHECK(form, "no atomic is {}", s.opcode);
+  i.imm = 1 + static_cast<int>(form->op);
+  i.count = static_cast<std::uint8_t>(form->bytes);
+  return true;
+}
+
+/// cp.async.bulk, cp.reduce.async.bulk: between global and shared memory, or two shared memories.
 bool Lowering::lower_bulk(const Opcode& op) {
   const Statement& s = fn_.body[static_cast<std::size_t>(current_)];
   const bool reduce = !op.modifiers.empty() && op.modifiers[0] == "reduce";
@@ -147,10 +172,8 @@ bool Lowering::lower_bulk(const Opcode& op) {
     i.flags = read;
     return true;
   }
-  if (op.has("shared::cluster") && op.has("shared::cta"))
-    fail(fmt::format("bulk copies from one shared memory to another are not simulated: '{}'", s.opcode),
-         "store through registers (st.async, st.shared::cluster), or by way of global memory");
   if (bulk_form(s.opcode).empty()) unknown();
+  if (op.has("shared::cluster") && op.has("shared::cta")) return lower_bulk_exchange(op, reduce);
   const bool hint = op.has("L2::cache_hint"), multicast = op.has("multicast::cluster");
   if (rest[0] == "prefetch") return true;  // what is in L2 is not asked for
   const bool load = rest[0] != "global";

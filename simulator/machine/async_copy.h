@@ -26,10 +26,17 @@ struct AsyncCopies {
     std::uint64_t mbarrier = 0;  ///< shared memory offset
     std::uint64_t copies = 0;    ///< of the warp's that were issued before
   };
-  std::vector<Copy> pending;      ///< in the order issued
-  std::vector<Arrival> arrivals;  ///< likewise
-  std::uint64_t issued = 0;       ///< copies of the warp
-  std::array<std::uint32_t, 32> committed{};
+  std::vector<Copy> pending;                  ///< in the order issued
+  std::vector<Arrival> arrivals;              ///< likewise
+  std::uint64_t issued = 0;                   ///< copies of the warp
+  std::array<std::uint32_t, 32> committed{};  ///< groups; their numbers are only compared with each other
+
+  /// For the next block.
+  void clear() {
+    pending.clear();
+    arrivals.clear();
+    issued = 0;
+  }
 };
 
 /// Completes the copies that arrivals at this mbarrier of the strand's block wait for, and arrives.

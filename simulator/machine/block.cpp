@@ -196,15 +196,14 @@ void Block::attach(Worker& worker, std::vector<AccessLog>& access_logs) {
 }
 
 Strand& Block::add_strand(int gang, int first_warp, int last_warp) {
-  Strand s;
+  Strand& s = strands.emplace_back();
   s.regs = registers_.get() + std::size_t{context_.program->register_bytes} * static_cast<std::size_t>(gang);
   s.gang = gang;
   s.first_warp = first_warp;
   s.last_warp = last_warp;
   s.block = this;
-  s.stack = stacks_.get() + strands.size() * kMaxDepth;
-  strands.push_back(s);
-  return strands.back();
+  s.stack = stacks_.get() + (strands.size() - 1) * kMaxDepth;
+  return s;
 }
 
 void Block::start(std::uint64_t position) {
@@ -228,11 +227,12 @@ void Block::start(std::uint64_t position) {
                 kReservedSharedBytes, std::byte{0});
   std::fill(local_storage_.begin(), local_storage_.end(), std::byte{0xA5});
   std::fill(l1_lines_.begin(), l1_lines_.end(), 0);
-  for (AsyncCopies& copies : async_) copies = {};
+  for (AsyncCopies& copies : async_) copies.clear();
   for (auto& lanes : waiting_) lanes.clear();
   has_mbarriers = false;
   mbarriers_.live.clear();
   bulk_.loads.clear();
+  bulk_.reads_under_way = 0;
   bulk_.stores.clear();
   bulk_.committed.clear();
   bulk_.products.clear();

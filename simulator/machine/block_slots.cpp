@@ -10,9 +10,10 @@ namespace {
 
 template <class T>
 void broadcast(std::byte* slot, T v) {
-  std::array<T, kGangWarps * 32> lanes;
+  std::array<T, 64 / sizeof(T)> lanes;
   lanes.fill(v);
-  std::memcpy(slot, lanes.data(), sizeof lanes);
+  for (std::size_t at = 0; at < kGangWarps * 32 * sizeof(T); at += sizeof lanes)
+    std::memcpy(slot + at, lanes.data(), sizeof lanes);
 }
 void broadcast(std::byte* slot, ptx::RegisterClass cls, std::uint64_t bits) {
   if (cls == ptx::RegisterClass::k64) {

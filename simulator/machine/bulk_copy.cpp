@@ -56,16 +56,19 @@ void move(BlockRun& b, BulkCopies::Store& c) {
 
 void BulkCopies::Load::land(std::byte* shared) const {
   if (reduction) {
-    u64 value = 0;
-    bool changed = false;
-    std::memcpy(&value, values.data(), bytes);
-    apply_atomic(*reduction, shared, value, 0, changed);
+    const std::byte* const operands = of_registers ? values.data() : from;
+    for (u32 at = 0; at < bytes; at += element_bytes) {
+      u64 value = 0;
+      bool changed = false;
+      std::memcpy(&value, operands + at, element_bytes);
+      apply_atomic(*reduction, shared + at, value, 0, changed);
+    }
   } else if (of_registers) {
     std::memcpy(shared, values.data(), bytes);
   } else if (box) {
     box->load(shared);
   } else if (bytes != 0) {
-    std::memcpy(shared, from, bytes);
+    std::memmove(shared, from, bytes);
   }
 }
 
@@ -94,6 +97,7 @@ void queue_bulk_load(Strand& s, const Inst* i, const SharedPlace& at, const Shar
     check_no_mbarrier(s, i, at, load.bytes, w, l);
     if (s.block->checks != nullptr) s.block->checks->bulk_load_target(s, i, w, l, *at.block->checks, load);
   }
+  if (load.source) ++s.block->bulk->reads_under_way;
   at.block->bulk->loads.push_back(std::move(load));
   ++s.block->progress;
 }
@@ -157,16 +161,67 @@ const Inst* run_bulk_load(Strand& s, const Inst* i) {
   return i + 1;
 }
 
+const Inst* run_bulk_exchange(Strand& s, const Inst* i) {
+  BlockRun& b = *s.block;
+  for (int w = s.first_warp; w < s.last_warp; ++w) {
+    for (u32 mask = s.mask[w]; mask != 0; mask &= mask - 1) {
+      const int l = __builtin_ctz(mask);
+      const u32 bytes = size_of(s, i, w, l);
+      const u64 to = shared_address(s, i, 0, kBulkNarrowShared, w, l);
+      const SharedPlace at = shared_place(s, i, to, bytes, kUnit, true, true, w, l);
+      const SharedPlace source = shared_place(s, i, shared_address(s, i, 1, kBulkNarrowSource, w, l), bytes,
+                                              kUnit, false, false, w, l);
+      const SharedPlace bar = shared_place(s, i, shared_address(s, i, 3, kBulkNarrowMbarrier, w, l),
+                                           Mbarrier::kBytes, Mbarrier::kBytes, true, true, w, l);
+      BulkCopies::Load c{.from = b.shared + source.offset, .bytes = bytes, .source = source.offset};
+      if (i->imm != 0) {
+        c.reduction = AtomicOp(i->imm - 1);
+        c.element_bytes = i->count;
+      }
+      ++b.hot->bulk_copies;
+      b.hot->accesses += 2;
+      if (bytes != 0) {
+        check_no_mbarrier(s, i, source, bytes, w, l);
+        b.hot->bulk_shared_loads += bulk_wavefronts(bytes);
+        if (at.block == &b) {
+          b.hot->bulk_shared_stores += bulk_wavefronts(bytes);
+        } else {
+          const Sectors remote = Sectors::of(at.offset, bytes);
+          ++b.hot->remote_requests;
+          b.hot->remote_sectors += remote.last - remote.first + 1;
+        }
+        if (b.checks != nullptr) b.checks->bulk_exchange_source(s, i, w, l, source.offset, bytes);
+      }
+      queue_bulk_load(s, i, at, bar, c, w, l);
+    }
+  }
+  return i + 1;
+}
+
+const BulkCopies::Load* bulk_load_reading(const BlockRun& b, u64 offset, u64 bytes) {
+  if (b.bulk->reads_under_way == 0) return nullptr;
+  const auto of_block = [&](const BlockRun& target) -> const BulkCopies::Load* {
+    for (const BulkCopies::Load& c : target.bulk->loads)
+      if (c.source && c.issuer == &b && offset < *c.source + c.bytes && *c.source < offset + bytes) return &c;
+    return nullptr;
+  };
+  if (b.cluster == nullptr) return of_block(b);
+  for (const Block* target : b.cluster->blocks)
+    if (const BulkCopies::Load* c = of_block(*target); c != nullptr) return c;
+  return nullptr;
+}
+
 void land_bulk_loads(Strand& s, BlockRun& owner, std::uint64_t offset) {
   std::vector<BulkCopies::Load>& loads = owner.bulk->loads;
   u64 under_way = 0, barriers = 0, landed = 0;
   for (std::size_t k = 0; k < loads.size(); ++k) {
-    if (loads[k].of_registers) continue;
+    if (loads[k].of_registers || loads[k].source) continue;  // no memory of the device is waited for
     under_way += loads[k].bytes;
     landed += loads[k].mbarrier == offset;
-    barriers += std::none_of(
-        loads.begin(), loads.begin() + static_cast<std::ptrdiff_t>(k),
-        [&](const BulkCopies::Load& c) { return !c.of_registers && c.mbarrier == loads[k].mbarrier; });
+    barriers += std::none_of(loads.begin(), loads.begin() + static_cast<std::ptrdiff_t>(k),
+                             [&](const BulkCopies::Load& c) {
+                               return !c.of_registers && !c.source && c.mbarrier == loads[k].mbarrier;
+                             });
   }
   if (landed != 0) {
     // Those that other barriers wait for hide their share of the round trip.
@@ -178,6 +233,7 @@ void land_bulk_loads(Strand& s, BlockRun& owner, std::uint64_t offset) {
   std::erase_if(loads, [&](const BulkCopies::Load& c) {
     if (c.mbarrier != offset) return false;
     c.land(owner.shared + c.to);
+    if (c.source) --c.issuer->bulk->reads_under_way;
     if (owner.checks != nullptr) owner.checks->bulk_landed(c);
     complete_tx(s, c.inst, owner, m, c.bytes, c.warp % kGangWarps, c.lane);
     return true;
@@ -267,6 +323,11 @@ void check_bulk_copies_ended(BlockRun& b) {
            fmt::format("copies {} bytes to shared memory offset {} of a block that ends without waiting for "
                        "them at the mbarrier at offset {}",
                        c.bytes, c.to, c.mbarrier));
+  if (const BulkCopies::Load* c = bulk_load_reading(b, 0, b.shared_bytes); c != nullptr)
+    report(b, c->inst, c->warp, c->lane,
+           fmt::format("copies {} bytes from shared memory offset {}, and the block ends before any thread "
+                       "has waited for them at their mbarrier",
+                       c->bytes, *c->source));
   for (const BulkCopies::Store& c : b.bulk->stores)
     if (!c.moved)
       report(b, c.inst, c.warp, c.lane,

@@ -1,5 +1,5 @@
-// cp.async.bulk: copies of whole ranges between global and shared memory that go on beside the threads
-// (PTX ISA 8.7, 9.7.9.25.4.1).
+// cp.async.bulk: copies of whole ranges between global and shared memory, or from shared memory to that of a
+// block of the cluster, that go on beside the threads (PTX ISA 8.7, 9.7.9.25.4.1).
 //
 // What is read is moved as late as the model of memory allows: a load when somebody looks at the mbarrier it
 // completes, a store when its thread waits for its group. A kernel that forgets either sees old contents.
@@ -57,10 +57,12 @@ struct BulkCopies {
     std::uint32_t bytes = 0;
     std::uint64_t mbarrier = 0;            ///< its offset
     std::shared_ptr<const TensorBox> box;  ///< of a tensor copy, in place of `from`
+    std::optional<std::uint64_t> source;   ///< `from` is this offset in the issuer's shared memory
     /// Of st.async and red.async, which are no bulk copies: what is stored, in place of `from`.
     bool of_registers = false;
     std::array<std::byte, 16> values{};
-    std::optional<AtomicOp> reduction;  ///< of one element
+    std::optional<AtomicOp> reduction;  ///< of elements of so many bytes
+    std::uint32_t element_bytes = 0;
 
     /// To there.
     void land(std::byte* shared) const;
@@ -79,6 +81,7 @@ struct BulkCopies {
     std::shared_ptr<const TensorBox> box;  ///< of a tensor copy or a reduction, in place of `to`
   };
   std::vector<Load> loads;
+  std::uint32_t reads_under_way = 0;     ///< loads of whatever block that copy from this one's shared memory
   std::vector<Store> stores;             ///< in the order issued
   std::vector<std::uint32_t> committed;  ///< groups, by thread; empty: none
   std::vector<WarpProducts> products;    ///< by warp; empty: none
@@ -111,12 +114,18 @@ std::uint32_t open_bulk_group(BlockRun& b, int warp, int lane);
 
 /// All loads that complete this mbarrier reach shared memory.
 void land_bulk_loads(Strand& s, BlockRun& owner, std::uint64_t mbarrier);
+/// The load, of whatever block, that is to read some of [offset, offset + bytes) of this block's shared
+/// memory, or null.
+const BulkCopies::Load* bulk_load_reading(const BlockRun& block, std::uint64_t offset, std::uint64_t bytes);
 /// Nothing may be under way to or from the shared memory of a block that has ended.
 void check_bulk_copies_ended(BlockRun& block);
 
 /// cp.async.bulk from global to shared memory. o: to, from, bytes, mbarrier.
 const Inst* run_bulk_load(Strand& s, const Inst* i);
-/// The other way. o: to, from, bytes.
+/// From shared memory to that of a block of the cluster; o likewise. imm: 1 + AtomicOp of a reduction, count:
+/// bytes of its elements.
+const Inst* run_bulk_exchange(Strand& s, const Inst* i);
+/// From shared to global memory. o: to, from, bytes.
 const Inst* run_bulk_store(Strand& s, const Inst* i);
 const Inst* commit_bulk_stores(Strand& s, const Inst* i);
 /// imm: groups that may stay open; flags 1: .read, until shared memory has been read.

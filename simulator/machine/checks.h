@@ -48,6 +48,9 @@ class BlockChecks {
   /// A bulk load is issued that reads these, for the shared memory of `owner`.
   virtual void bulk_load_source(Strand& s, const Inst* i, int warp, int lane, BlockChecks& owner,
                                 std::span<const GlobalRange> from) = 0;
+  /// A bulk copy is issued that reads the block's own shared memory, for that of a block of the cluster.
+  virtual void bulk_exchange_source(Strand& s, const Inst* i, int warp, int lane, std::uint64_t from,
+                                    std::uint32_t bytes) = 0;
   /// It, or an asynchronous store, will write the shared memory of `owner`.
   virtual void bulk_load_target(Strand& s, const Inst* i, int warp, int lane, BlockChecks& owner,
                                 const BulkCopies::Load& copy) = 0;

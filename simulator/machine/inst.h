@@ -56,7 +56,7 @@ inline constexpr std::uint8_t kBulkRemote = 1;  ///< .shared::cluster
 /// Inst::aux of @redux.
 inline constexpr std::uint16_t kReduxSigned = 1, kReduxFloat = 2, kReduxAbs = 4, kReduxNan = 8;
 /// Inst::aux: the address of shared memory, or of the mbarrier, has 32 bits.
-inline constexpr std::uint16_t kBulkNarrowShared = 1, kBulkNarrowMbarrier = 2;
+inline constexpr std::uint16_t kBulkNarrowShared = 1, kBulkNarrowMbarrier = 2, kBulkNarrowSource = 4;
 /// Inst::flags of st.async and red.async: bytes of an element, and whether another block's memory may be
 /// named.
 inline constexpr std::uint8_t kAsyncElementMask = 15, kAsyncRemote = 16;

@@ -31,32 +31,19 @@ struct VecOf {
 template <class T, int N>
 using vec = typename VecOf<T, N>::type;
 
-/// GCC 12 compares, selects and shuffles vectors of two AVX2 registers element by element: they are taken one
-/// half at a time.
+/// Bytes of the vectors that handlers compute with: those of a register, or several of them where registers
+/// have 16. (GCC 12 takes vectors of two AVX2 registers through memory, piece by piece.)
 #if defined(__AVX2__) && !defined(__AVX512F__)
-constexpr bool kHalves = true;
+constexpr int kVectorBytes = 32;
 #else
-constexpr bool kHalves = false;
+constexpr int kVectorBytes = 64;
 #endif
-/// f of both halves of vectors of 64 bytes, where that is faster than f of the whole.
-template <class F, class V, class... W>
-SW_INLINE V by_halves(F f, V a, W... b) {
-  if constexpr (kHalves && sizeof(V) == 64) {
-    using Half = vec<std::remove_reference_t<decltype(a[0])>, 32 / sizeof(a[0])>;
-    Half h[2];
-    const auto half = [](auto v, int k) __attribute__((always_inline)) {
-      Half both[2];
-      __builtin_memcpy(both, &v, sizeof both);
-      return both[k];
-    };
-    h[0] = f(half(a, 0), half(b, 0)...);
-    h[1] = f(half(a, 1), half(b, 1)...);
-    __builtin_memcpy(&a, h, sizeof a);
-    return a;
-  } else {
-    return f(a, b...);
-  }
-}
+/// Lanes of a vector of 32-bit values, and of one of 64-bit values and what these are made of or become.
+constexpr int kWords = kVectorBytes / 4, kLongs = kVectorBytes / 8;
+template <class T>
+using Words = vec<T, kWords>;
+template <class T>
+using Longs = vec<T, kLongs>;
 
 template <class V>
 SW_INLINE V load(const std::byte* p) {
@@ -68,55 +55,29 @@ template <class V>
 SW_INLINE void store(std::byte* p, V v) {
   __builtin_memcpy(p, &v, sizeof v);
 }
+template <class T, int N, std::size_t... K>
+SW_INLINE vec<T, N> splat(T x, std::index_sequence<K...>) {
+  return vec<T, N>{((void)K, x)...};
+}
 template <class T, int N>
 SW_INLINE vec<T, N> splat(T x) {
-  return vec<T, N>{} + x;
+  return splat<T, N>(x, std::make_index_sequence<N>{});
 }
-template <>
-SW_INLINE vec<f32, 16> splat<f32, 16>(f32 x) {
-  return vec<f32, 16>{x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x};
-}
-template <>
-SW_INLINE vec<f64, 8> splat<f64, 8>(f64 x) {
-  return vec<f64, 8>{x, x, x, x, x, x, x, x};
-}
-template <>
-SW_INLINE vec<f32, 8> splat<f32, 8>(f32 x) {
-  return vec<f32, 8>{x, x, x, x, x, x, x, x};
-}
-
-template <int N>
-SW_INLINE vec<u32, N> lane_bits();
-template <>
-SW_INLINE vec<u32, 16> lane_bits<16>() {
-  return vec<u32, 16>{1,      1 << 1, 1 << 2,  1 << 3,  1 << 4,  1 << 5,  1 << 6,  1 << 7,
-                      1 << 8, 1 << 9, 1 << 10, 1 << 11, 1 << 12, 1 << 13, 1 << 14, 1 << 15};
-}
-template <>
-SW_INLINE vec<u32, 8> lane_bits<8>() {
-  return vec<u32, 8>{1, 1 << 1, 1 << 2, 1 << 3, 1 << 4, 1 << 5, 1 << 6, 1 << 7};
+template <int N, std::size_t... K>
+SW_INLINE vec<u32, N> lane_bits(std::index_sequence<K...>) {
+  return vec<u32, N>{(1u << K)...};
 }
 
 /// Bit l of `bits` as all-ones in lane l.
 template <int N>
 SW_INLINE vec<i32, N> expand(u32 bits) {
-  if constexpr (kHalves && N == 16) {
-    const vec<i32, 8> h[2] = {expand<8>(bits), expand<8>(bits >> 8)};
-    vec<i32, 16> all;
-    __builtin_memcpy(&all, h, sizeof all);
-    return all;
-  } else {
-    return (vec<i32, N>)((splat<u32, N>(bits) & lane_bits<N>()) != 0);
-  }
+  const auto each = lane_bits<N>(std::make_index_sequence<N>{});
+  return (vec<i32, N>)((splat<u32, N>(bits) & each) == each);
 }
 
 SW_INLINE u32 movemask(vec<i32, 16> m) {
 #if defined(__AVX512DQ__)
   return _mm512_movepi32_mask((__m512i)m);
-#elif defined(__AVX2__)
-  __m256 h[2];
-  __builtin_memcpy(h, &m, 64);
-  return _mm256_movemask_ps(h[0]) | _mm256_movemask_ps(h[1]) << 8;
 #else
   __m128 h[4];
   __builtin_memcpy(h, &m, 64);
@@ -139,9 +100,12 @@ SW_INLINE u32 movemask(vec<i64, 4> m) { return u32(_mm256_movemask_pd((__m256d)m
 SW_INLINE u32 movemask(vec<i64, 8> m) { return movemask(__builtin_convertvector(m, vec<i32, 8>)); }
 
 /// True if any bit of v is set.
-SW_INLINE bool any(vec<i64, 8> v) {
+template <class V>
+SW_INLINE bool any(V v) {
 #if defined(__AVX512F__)
   return _mm512_test_epi64_mask((__m512i)v, (__m512i)v) != 0;
+#elif defined(__AVX2__)
+  return !_mm256_testz_si256((__m256i)v, (__m256i)v);
 #else
   __m128i h[4];
   __builtin_memcpy(h, &v, 64);
@@ -153,90 +117,100 @@ SW_INLINE bool any(vec<i64, 8> v) {
 template <class T, int N>
 SW_INLINE vec<T, N> select(vec<i32, N> m, vec<T, N> a, vec<T, N> b) {
   using Mask = vec<std::conditional_t<sizeof(T) == 8, i64, i32>, N>;
-  const auto mask = __builtin_convertvector(m, Mask);
-  if constexpr (kHalves)
-    return (vec<T, N>)(((Mask)a & mask) | ((Mask)b & ~mask));
-  else
-    return mask ? a : b;
+  return __builtin_convertvector(m, Mask) ? a : b;
+}
+
+/// Floats as doubles, and doubles rounded to floats.
+SW_INLINE Longs<f64> to_doubles(Longs<f32> v) {
+#if defined(__AVX2__) && !defined(__AVX512F__)
+  return (Longs<f64>)_mm256_cvtps_pd((__m128)v);  // GCC 12 converts halves, by way of memory
+#else
+  return __builtin_convertvector(v, Longs<f64>);
+#endif
+}
+SW_INLINE Longs<f32> to_floats(Longs<f64> v) {
+#if defined(__AVX2__) && !defined(__AVX512F__)
+  return (Longs<f32>)_mm256_cvtpd_ps((__m256d)v);
+#else
+  return __builtin_convertvector(v, Longs<f32>);
+#endif
 }
 
 /// fma with one rounding, in hardware where the target has it.
-SW_INLINE vec<f32, 16> fma_v(vec<f32, 16> a, vec<f32, 16> b, vec<f32, 16> c) {
+SW_INLINE Words<f32> fma_v(Words<f32> a, Words<f32> b, Words<f32> c) {
 #if defined(__AVX512F__)
-  return (vec<f32, 16>)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+  return (Words<f32>)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
 #elif defined(__FMA__)
-  return by_halves(
-      [](auto x, auto y, auto z) __attribute__((always_inline)) {
-        return (vec<f32, 8>)_mm256_fmadd_ps((__m256)x, (__m256)y, (__m256)z);
-      },
-      a, b, c);
+  return (Words<f32>)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
 #else
-  vec<f32, 16> r;
-  for (int j = 0; j < 16; ++j) r[j] = __builtin_fmaf(a[j], b[j], c[j]);
+  Words<f32> r;
+  for (int j = 0; j < kWords; ++j) r[j] = __builtin_fmaf(a[j], b[j], c[j]);
   return r;
 #endif
 }
-SW_INLINE vec<f64, 8> fma_v(vec<f64, 8> a, vec<f64, 8> b, vec<f64, 8> c) {
+SW_INLINE Longs<f64> fma_v(Longs<f64> a, Longs<f64> b, Longs<f64> c) {
 #if defined(__AVX512F__)
-  return (vec<f64, 8>)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c);
+  return (Longs<f64>)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c);
 #elif defined(__FMA__)
-  return by_halves(
-      [](auto x, auto y, auto z) __attribute__((always_inline)) {
-        return (vec<f64, 4>)_mm256_fmadd_pd((__m256d)x, (__m256d)y, (__m256d)z);
-      },
-      a, b, c);
+  return (Longs<f64>)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c);
 #else
-  vec<f64, 8> r;
-  for (int j = 0; j < 8; ++j) r[j] = __builtin_fma(a[j], b[j], c[j]);
+  Longs<f64> r;
+  for (int j = 0; j < kLongs; ++j) r[j] = __builtin_fma(a[j], b[j], c[j]);
   return r;
 #endif
 }
 
-template <int N, class... S, class F, std::size_t... K>
-SW_INLINE auto apply(F f, const std::byte* regs, const Inst* i, int e, std::index_sequence<K...>) {
-  return f(load<vec<S, N>>(regs + i->o[K + 1] + e * sizeof(S))...);
-}
-
-/// Runs `f` over the lanes of every active warp: destination lanes of type D, sources of types S, N at a
-/// time.
-template <bool M, class D, class... S, class F>
-SW_INLINE const Inst* map(Strand& s, const Inst* i, F f) {
+template <bool M, class D, class... S, class F, std::size_t... K>
+SW_INLINE const Inst* map(Strand& s, const Inst* i, F f, std::index_sequence<K...>) {
   constexpr bool wide = sizeof(D) == 8 || ((sizeof(S) == 8) || ...);
-  constexpr int N = wide ? 8 : 16;
-  std::byte* const regs = s.regs;
+  constexpr int N = wide ? kLongs : kWords;
+  // Read once: what is stored to registers might be the instruction, for all the compiler knows.
+  std::byte* const to = s.regs + i->o[0];
+  const std::byte* const from[] = {s.regs + i->o[K + 1]...};
   const int first = s.first_warp, last = s.last_warp;
-  for (int w = first; w < last; ++w) {
-    const u32 mask = s.mask[w];
-    if (M && mask == 0) continue;
-    for (int l = 0; l < 32; l += N) {
-      const int e = w * 32 + l;
-      std::byte* d = regs + i->o[0] + e * sizeof(D);
-      vec<D, N> r = (vec<D, N>)apply<N, S...>(f, regs, i, e, std::index_sequence_for<S...>{});
-      if (M) r = select<D, N>(expand<N>(mask >> l), r, load<vec<D, N>>(d));
-      store(d, r);
+  const auto compute = [&](int e) __attribute__((always_inline)) {
+    return (vec<D, N>)f(load<vec<S, N>>(from[K] + e * int(sizeof(S)))...);
+  };
+  if constexpr (!M) {
+    for (int e = first * 32; e < last * 32; e += N) store(to + e * int(sizeof(D)), compute(e));
+  } else {
+    for (int w = first; w < last; ++w) {
+      const u32 mask = s.mask[w];
+      if (mask == 0) continue;
+      for (int l = 0; l < 32; l += N) {
+        const int e = w * 32 + l;
+        std::byte* const d = to + e * int(sizeof(D));
+        store(d, select<D, N>(expand<N>(mask >> l), compute(e), load<vec<D, N>>(d)));
+      }
     }
   }
   return i + 1;
 }
+/// Runs `f` over the lanes of every active warp: destination lanes of type D, sources of types S, a vector at
+/// a time.
+template <bool M, class D, class... S, class F>
+SW_INLINE const Inst* map(Strand& s, const Inst* i, F f) {
+  return map<M, D, S...>(s, i, f, std::index_sequence_for<S...>{});
+}
 
-/// As map, for a comparison: destination predicate, two sources. `kNarrow`: of vectors of 32 bytes.
-template <bool M, class S, bool kNarrow, class F>
+/// As map, for a comparison: destination predicate, two sources.
+template <bool M, class S, class F>
 SW_INLINE const Inst* compare(Strand& s, const Inst* i, F f) {
-  constexpr int N = (kNarrow ? 32 : 64) / static_cast<int>(sizeof(S));
-  std::byte* const regs = s.regs;
+  constexpr int N = kVectorBytes / static_cast<int>(sizeof(S));
+  const std::byte *const a = s.regs + i->o[1], *const b = s.regs + i->o[2];
+  std::byte* const to = s.regs + i->o[0];
   const int first = s.first_warp, last = s.last_warp;
   for (int w = first; w < last; ++w) {
     const u32 mask = s.mask[w];
     if (M && mask == 0) continue;
     u32 bits = 0;
+    SW_UNROLL
     for (int l = 0; l < 32; l += N) {
-      const int e = w * 32 + l;
+      const int e = (w * 32 + l) * int(sizeof(S));
       using Truth = vec<std::conditional_t<sizeof(S) == 8, i64, i32>, N>;
-      bits |= movemask((Truth)f(load<vec<S, N>>(regs + i->o[1] + e * sizeof(S)),
-                                load<vec<S, N>>(regs + i->o[2] + e * sizeof(S))))
-              << l;
+      bits |= movemask((Truth)f(load<vec<S, N>>(a + e), load<vec<S, N>>(b + e))) << l;
     }
-    std::byte* d = regs + i->o[0] + w * 4;
+    std::byte* const d = to + w * 4;
     if (M) bits = (bits & mask) | (load<u32>(d) & ~mask);
     store(d, bits);
   }
@@ -259,67 +233,43 @@ SW_INLINE const Inst* map_pred(Strand& s, const Inst* i, F f) {
   return i + 1;
 }
 
-/// d = p ? a : b, or with f: any function of two lane values and a predicate.
+/// d = p ? a : b.
 template <bool M, class T>
 SW_INLINE const Inst* map_select(Strand& s, const Inst* i) {
-  constexpr int N = sizeof(T) == 8 ? 8 : 16;
-  for (int w = s.first_warp; w < s.last_warp; ++w) {
-    const u32 mask = s.mask[w];
+  constexpr int N = kVectorBytes / static_cast<int>(sizeof(T));
+  const std::byte *const a = s.regs + i->o[1], *const b = s.regs + i->o[2], *const p = s.regs + i->o[3];
+  std::byte* const to = s.regs + i->o[0];
+  const int first = s.first_warp, last = s.last_warp;
+  for (int w = first; w < last; ++w) {
+    const u32 mask = s.mask[w], chosen = load<u32>(p + w * 4);
     if (M && mask == 0) continue;
-    const u32 p = load<u32>(s.regs + i->o[3] + w * 4);
     for (int l = 0; l < 32; l += N) {
-      const int e = (w * 32 + l) * sizeof(T);
-      vec<T, N> r = select<T, N>(expand<N>(p >> l), load<vec<T, N>>(s.regs + i->o[1] + e),
-                                 load<vec<T, N>>(s.regs + i->o[2] + e));
-      std::byte* d = s.regs + i->o[0] + e;
-      if (M) r = select<T, N>(expand<N>(mask >> l), r, load<vec<T, N>>(d));
-      store(d, r);
+      const int e = (w * 32 + l) * int(sizeof(T));
+      vec<T, N> r = select<T, N>(expand<N>(chosen >> l), load<vec<T, N>>(a + e), load<vec<T, N>>(b + e));
+      if (M) r = select<T, N>(expand<N>(mask >> l), r, load<vec<T, N>>(to + e));
+      store(to + e, r);
     }
   }
   return i + 1;
 }
 
-/// Element from[l] of a's and b's 32, for each l.
-SW_INLINE vec<u32, 16> pick(vec<u32, 16> a, vec<u32, 16> b, vec<i32, 16> from) {
-#if defined(__clang__)
-  u32 both[32];
-  __builtin_memcpy(both, &a, 64);
-  __builtin_memcpy(both + 16, &b, 64);
-  vec<u32, 16> r;
-  for (int j = 0; j < 16; ++j) r[j] = both[from[j] & 31];
-  return r;
+/// Elements from[l] of a warp's 32 words, for each lane l of a vector.
+SW_INLINE Words<u32> pick(const std::byte* words, Words<i32> from) {
+#if defined(__AVX512F__)
+  return (Words<u32>)_mm512_permutex2var_epi32((__m512i)load<Words<u32>>(words), (__m512i)from,
+                                               (__m512i)load<Words<u32>>(words + kVectorBytes));
+#elif defined(__AVX2__)
+  // Mostly all are of one vector.
+  const i32 first = from[0] & ~(kWords - 1);
+  if (!any((from ^ first) & ~(kWords - 1)))
+    return (Words<u32>)_mm256_permutevar8x32_epi32((__m256i)load<Words<u32>>(words + first * 4),
+                                                   (__m256i)from);
+  return (Words<u32>)_mm256_i32gather_epi32(reinterpret_cast<const int*>(words), (__m256i)from, 4);
 #else
-  if constexpr (kHalves) {  // within each register, then of the four the one that is asked for
-    u32 both[32];
-    __builtin_memcpy(both, &a, 64);
-    __builtin_memcpy(both + 16, &b, 64);
-    vec<u32, 16> r;
-    SW_UNROLL
-    for (int h = 0; h < 2; ++h) {
-      vec<i32, 8> at;
-      __builtin_memcpy(&at, reinterpret_cast<const char*>(&from) + h * 32, 32);
-      vec<u32, 8> part = {};
-      SW_UNROLL
-      for (int k = 0; k < 4; ++k) {
-        vec<u32, 8> words;
-        __builtin_memcpy(&words, both + 8 * k, 32);
-        const auto here = (vec<i32, 8>)((at >> 3 & 3) == k);
-        part |= __builtin_shuffle(words, at & 7) & (vec<u32, 8>)here;
-      }
-      __builtin_memcpy(reinterpret_cast<char*>(&r) + h * 32, &part, 32);
-    }
-    return r;
-  } else {
-    return __builtin_shuffle(a, b, from);
-  }
-#endif
-}
-
-template <class D, int N, class F, class... S>
-SW_INLINE vec<D, N> lanewise(F f, S... a) {
-  vec<D, N> r;
-  for (int j = 0; j < N; ++j) r[j] = f(a[j]...);
+  Words<u32> r;
+  for (int j = 0; j < kWords; ++j) r[j] = load<u32>(words + from[j] * 4);
   return r;
+#endif
 }
 
 }  // namespace

@@ -45,13 +45,13 @@ struct WaitingLanes {
 /// block differ by a constant alone: neither the shapes of the warps' addresses nor their bank conflicts
 /// change then.
 struct AccessMemo {
-  bool known = false;                    ///< every lane was active and both halves of each warp are even
-  bool is_run[kGangWarps][2] = {};       ///< of the halves: a run of neighbours, else one address
-  std::uint32_t at[kGangWarps][2] = {};  ///< their first addresses
-  std::uint32_t offset = 0;              ///< added to the register in these
-  std::uint64_t low = 0, high = 0;       ///< all addresses lie in [low, high)
-  std::uint32_t wavefronts = 0;          ///< of all warps, and
-  std::uint32_t conflicts = 0;           ///< of these those that conflicts are
+  bool known = false;                     ///< every lane was active and both halves of each warp are even
+  bool is_run[2 * kGangWarps] = {};       ///< of the halves: a run of neighbours, else one address
+  std::uint32_t at[2 * kGangWarps] = {};  ///< their first addresses
+  std::uint32_t offset = 0;               ///< added to the register in these
+  std::uint64_t low = 0, high = 0;        ///< all addresses lie in [low, high)
+  std::uint32_t wavefronts = 0;           ///< of all warps, and
+  std::uint32_t conflicts = 0;            ///< of these those that conflicts are
 };
 
 /// State shared by the strands of one block that handlers touch.

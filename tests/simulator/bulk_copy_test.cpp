@@ -120,7 +120,6 @@ TEST(BulkCopy, FormsThatAreNotSupportedAreRefused) {
        {"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%r4], [%d1], "
         "16, "
         "[%r3], %r5;",
-        "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%r4], [%r4], 16, [%r3];",
         "cp.async.bulk.global.shared::cta.bulk_group [%d2], [%r4];",
         "cp.async.bulk.global.shared::cta.bulk_group [%d2], %r4, 16;",
         "cp.async.bulk.global.shared::cta.bulk_group [%r2], [%r4], 16;", "cp.async.bulk.wait_group %r1;",

@@ -103,6 +103,51 @@ TEST_P(CudaProgram90, BulkCopiesOfTheLibraryMoveTiles) {
   EXPECT_EQ(c.gld_transactions, 8u * kTile * 4 / 32);
 }
 
+TEST_P(CudaProgram90, TilesGoRoundTheBlocksOfAClusterInBulk) {
+  const ptx::Module module = compile("bulk_copies");
+  constexpr int kTile = 1024, kBlocks = 8;
+  const std::vector<int> x = scrambled(kBlocks * kTile, 1000);
+  DeviceAddress y = 0;
+  const Counters c = run_clean(module, "ring_sums", [&] {
+    return Launch{.kernel = "",
+                  .grid = {kBlocks, 1, 1},
+                  .block = {256, 1, 1},
+                  .arguments = {give(x, "x"), room(x.size() * 4, "y", &y)}};
+  });
+  const auto got = download<int>(memory, y, x.size());
+  for (int b = 0; b < kBlocks; ++b)
+    for (int i = 0; i < kTile; ++i) {
+      int sum = 0;
+      for (int other = b / 4 * 4; other < b / 4 * 4 + 4; ++other)
+        sum += x[static_cast<std::size_t>(other * kTile + i)];
+      ASSERT_EQ(got[static_cast<std::size_t>(b * kTile + i)], sum) << b << " " << i;
+    }
+  EXPECT_EQ(c.bulk_copies, kBlocks * 3u);
+  EXPECT_EQ(c.remote_shared_requests, kBlocks * 3u);
+  EXPECT_EQ(c.remote_shared_sectors, kBlocks * 3u * kTile * 4 / 32);
+}
+
+TEST_P(CudaProgram90, TilesThatGoRoundTooSoonAreFound) {
+  const auto finding = [&](const char* options) {
+    const ptx::Module module = compile("bulk_copies", GetParam(), options);
+    memory = DeviceMemory(true);
+    const std::vector<int> x(4096);
+    const Launch launch{.kernel = "ring_sums",
+                        .grid = {4, 1, 1},
+                        .block = {256, 1, 1},
+                        .arguments = {give(x, "x"), give(x, "y")}};
+    Options race;
+    race.sanitize = {.race = true};
+    const LaunchResult r = run(module, launch, memory, device(target), race);
+    return r.findings.empty() ? std::string() : r.findings[0].message;
+  };
+  EXPECT_NE(finding("-DFORGET_FENCE").find("no fence.proxy.async"), std::string::npos);
+  // The next block's tile has not arrived when this one is sent there, or is sent on.
+  const std::string turn = finding("-DFORGET_TURN");
+  EXPECT_TRUE(turn.starts_with("has a bulk copy")) << turn;
+  EXPECT_NE(turn.find("which the bulk copy at PTX line"), std::string::npos) << turn;
+}
+
 TEST_P(CudaProgram90, ARingOfTilesOfTheLibraryAddsThemUp) {
   const ptx::Module module = compile("bulk_copies");
   constexpr int kTile = 1024, kTiles = 7, kBlocks = 3;

@@ -1,4 +1,6 @@
 // Barriers in shared memory and bulk copies by the CUDA C++ library, for sm_90 and later.
+#include <cooperative_groups.h>
+
 #include <cuda/barrier>
 #include <cuda/ptx>
 
@@ -91,4 +93,35 @@ extern "C" __global__ void rotate(int* x, int turns) {
     all.arrive_and_wait();
   }
   x[threadIdx.x] = value;
+}
+
+/// Sums of a cluster of four, element by element: tiles go round its blocks, each turn by a bulk copy from a block's
+/// shared memory to the next one's.
+extern "C" __global__ void __cluster_dims__(4, 1, 1) ring_sums(const int* x, int* y) {
+  constexpr int kBlocks = 4;
+  alignas(128) __shared__ int tiles[2][kTile];
+  __shared__ uint64_t landed[2];
+  const auto cluster = cooperative_groups::this_cluster();
+  const unsigned next = (cluster.block_rank() + 1) % kBlocks;
+  if (threadIdx.x == 0)
+    for (uint64_t& barrier : landed) ptx::mbarrier_init(&barrier, 1);
+  for (int i = threadIdx.x; i < kTile; i += blockDim.x) y[blockIdx.x * kTile + i] = tiles[0][i] = x[blockIdx.x * kTile + i];
+#ifndef FORGET_FENCE
+  ptx::fence_proxy_async(ptx::space_shared);
+#endif
+  cluster.sync();
+  for (int turn = 0; turn < kBlocks - 1; ++turn) {
+    const int from = turn % 2, to = 1 - from;
+    if (threadIdx.x == 0) {
+      ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared, &landed[to], sizeof tiles[to]);
+      ptx::cp_async_bulk(ptx::space_cluster, ptx::space_shared, cluster.map_shared_rank(tiles[to], next), tiles[from],
+                         sizeof tiles[from], cluster.map_shared_rank(&landed[to], next));
+    }
+    while (!ptx::mbarrier_try_wait_parity(ptx::sem_acquire, ptx::scope_cluster, &landed[to], turn / 2 % 2)) {
+    }
+    for (int i = threadIdx.x; i < kTile; i += blockDim.x) y[blockIdx.x * kTile + i] += tiles[to][i];
+#ifndef FORGET_TURN
+    cluster.sync();  // the next block has what this one sent
+#endif
+  }
 }
