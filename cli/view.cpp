@@ -25,6 +25,7 @@ struct ViewArguments {
   bool untimed = false;
   std::string profile;
   std::optional<std::int64_t> iterations;  ///< of the profile
+  std::string around;                      ///< an op: which part of a large model is shown
   std::string output;
 };
 
@@ -78,6 +79,16 @@ Viewed open_plans(const Cli& cli, const ViewArguments& a, OpTrace& trace) {
   return viewed;
 }
 
+/// Which of the entry's ops a page is about; null: all of the model.
+nlohmann::ordered_json excerpt_json(const Graph& model, const std::optional<gui::OpRange>& range) {
+  if (!range) return nullptr;
+  const Computation& entry = model.entry_computation();
+  return {{"first", entry.node(range->first).name},
+          {"last", entry.node(range->last - 1).name},
+          {"ops", range->last - range->first},
+          {"of_ops", entry.nodes.size()}};
+}
+
 void view(Cli& cli, const ViewArguments& a) {
   check_arguments(a);
   // Before planning: what cannot be read is said at once.
@@ -87,10 +98,14 @@ void view(Cli& cli, const ViewArguments& a) {
   Viewed viewed = open_plans(cli, a, trace);
   const Model& model = viewed.model;
   std::vector<FusionPlan>& plans = viewed.plans;
+  const std::optional<gui::OpRange> range = gui::excerpt_range(model.graph, a.around);
   PlanOptions options = a.plan.options(true);
   for (const std::string& name : viewed.planners) {
     cli.progress("planning with " + name);
-    plans.push_back(make_plan(model.graph, *viewed.device, name, options_for(planner(name), options)));
+    PlanOptions own = options_for(planner(name), options);
+    // Where a planner rewrites the model other ops stand for these, which are not known before.
+    if (range && planner(name).rewrite == nullptr) own.decisions_about = gui::ops_in(model.graph, *range);
+    plans.push_back(make_plan(model.graph, *viewed.device, name, own));
   }
   std::vector<gui::PagePlan> shown;
   for (const FusionPlan& plan : plans) {
@@ -101,9 +116,16 @@ void view(Cli& cli, const ViewArguments& a) {
   for (const std::string& run : a.runs) gui::add_run(model, shown, read_file(run), run);
   if (profile) gui::add_profile(model, trace, shown, *profile, a.iterations);
   cli.progress("laying out");
-  const std::string page = gui::plans_page(model, shown);
+  const std::string page = gui::plans_page(model, shown, range);
   cli.progress("");
   write_file(a.output, page);
+  const nlohmann::ordered_json part = excerpt_json(model.graph, range);
+  if (range)
+    cli.err << fmt::format(
+        "{}: {} ops are more than a page shows; it has what the plans make of {} of them, {} to {}; "
+        "--around OP shows others\n",
+        a.output, part["of_ops"].get<std::size_t>(), part["ops"].get<std::size_t>(),
+        part["first"].get<std::string>(), part["last"].get<std::string>());
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   std::vector<std::string> names;
   for (const FusionPlan& plan : plans) {
@@ -121,6 +143,7 @@ void view(Cli& cli, const ViewArguments& a) {
         {"model", {{"path", model.graph.source}, {"sha256", model.graph.source_sha256}}},
         {"device", viewed.device->id},
         {"plans", list},
+        {"excerpt", part},
         {"file", a.output}});
   cli.print(fmt::format("{} shows {} planned by {}", a.output, model.graph.source, fmt::join(names, ", ")));
 }
@@ -153,6 +176,10 @@ void add_view(CLI::App& app, Cli& cli) {
       "imported times beside the modelled ones");
   command->add_option("--iterations", a->iterations, "so many the profile has; without it they are found")
       ->check(CLI::PositiveNumber);
+  command->add_option(
+      "--around", a->around,
+      "an op: of a model of more than 10,000 ops a page shows some 4,000, in whose middle it is; "
+      "without it the first");
   command->add_option("-o,--output", a->output, "HTML file, which needs no other")->required();
   add_common(*command, cli,
              "  stitchwork view bert_layer -o view.html\n"

@@ -30,8 +30,11 @@ NodeId reader_of(const Computation& computation, const std::vector<NodeId>& ops,
   std::set<NodeId> views{value};
   NodeId first = kNoNode;
   for (const NodeId op : ops) {
-    if (std::none_of(views.begin(), views.end(), [&](NodeId view) { return reads(computation, op, view); }))
-      continue;
+    const auto reads_view = [&](NodeId operand) {
+      return std::ranges::any_of(values_read(computation, operand),
+                                 [&](NodeId value_read) { return views.contains(value_read); });
+    };
+    if (std::ranges::none_of(computation.node(op).operands, reads_view)) continue;
     if (!is_index_map(computation.node(op))) return op;
     views.insert(op);
     if (first == kNoNode) first = op;

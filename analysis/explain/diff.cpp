@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <tuple>
+#include <unordered_map>
 
 #include "analysis/explain/boundaries.h"
 #include "analysis/facts/facts.h"
@@ -25,6 +26,11 @@ class Side {
       : plan_(plan), view_(model, plan), computation_(model.entry_computation()) {
     for (std::size_t k = 0; k < view_.kernels(); ++k) {
       std::set<NodeId>& own = ops_.emplace_back();
+      std::unordered_map<NodeId, NodeId>& stands = stands_for_.emplace_back();
+      for (const NodeId op : view_.kernel(k).ops)
+        for (const NodeId of : model_ops(plan, op)) stands[of] = op;
+      for (const NodeId output : view_.kernel(k).outputs)
+        for (const NodeId of : model_ops(plan, output)) outputs_.emplace(k, of);
       for (const NodeId op : view_.ops(k))
         for (const NodeId of : model_ops(plan, op))
           if (plan.peer == nullptr || is_counted(of)) own.insert(of);
@@ -53,16 +59,10 @@ class Side {
     return std::ranges::all_of(kernels_of(consumer),
                                [&](std::size_t k) { return ops_[k].contains(producer); });
   }
-  bool is_output(std::size_t k, NodeId op) const {
-    return std::ranges::any_of(kernel(k).outputs, [&](NodeId output) { return stands_for(output, op); });
-  }
+  bool is_output(std::size_t k, NodeId op) const { return outputs_.contains({k, op}); }
   bool stands_for(NodeId planned, NodeId op) const { return contains_sorted(model_ops(plan_, planned), op); }
   /// Of what stands for the op in the kernel: its last.
-  std::string scheme(std::size_t k, NodeId op) const {
-    const std::vector<NodeId>& own = kernel(k).ops;
-    const auto found = std::find_if(own.rbegin(), own.rend(), [&](NodeId id) { return stands_for(id, op); });
-    return scheme_text(kernel(k), *found);
-  }
+  std::string scheme(std::size_t k, NodeId op) const { return scheme_text(kernel(k), stands_for_[k].at(op)); }
   DiffKernel describe(std::size_t k) const {
     DiffKernel result{kernel(k).id, kernel(k).name, {}};
     for (const NodeId op : ops_[k]) result.ops.push_back(name(op));
@@ -74,6 +74,9 @@ class Side {
   PlanView view_;
   const Computation& computation_;
   std::vector<std::set<NodeId>> ops_;  ///< by kernel
+  std::vector<std::unordered_map<NodeId, NodeId>>
+      stands_for_;                                    ///< by kernel: the last of its ops for the model's
+  std::set<std::pair<std::size_t, NodeId>> outputs_;  ///< kernels, and the model's ops they store
   std::map<NodeId, std::vector<std::size_t>> homes_;
 };
 
@@ -99,8 +102,8 @@ std::string label(const KernelPlan& kernel) { return kernel.id + " " + kernel.na
 
 class Differ {
  public:
-  Differ(const Graph& model, const FusionPlan& a, const FusionPlan& b)
-      : model_(model), a_(model, a), b_(model, b) {
+  Differ(const Graph& model, const FusionPlan& a, const FusionPlan& b, const DiffScope& scope)
+      : model_(model), a_(model, a), b_(model, b), scope_(scope) {
     result_.a = totals(model, a);
     result_.b = totals(model, b);
   }
@@ -140,10 +143,15 @@ class Differ {
 
   void compare_kernels() {
     for (std::size_t k = 0; k < a_.kernels(); ++k)
-      if (!to_b_.contains(k)) result_.removed.push_back(a_.describe(k));
+      if (!to_b_.contains(k) && is_seen(a_.ops(k))) result_.removed.push_back(a_.describe(k));
     for (std::size_t k = 0; k < b_.kernels(); ++k)
-      if (!to_a_.contains(k)) result_.added.push_back(b_.describe(k));
+      if (!to_a_.contains(k) && is_seen(b_.ops(k))) result_.added.push_back(b_.describe(k));
     for (const auto& [k, other] : to_b_) {
+      if (are_same(k, other)) {
+        ++result_.same_kernels;
+        continue;
+      }
+      if (!is_seen(a_.ops(k)) && !is_seen(b_.ops(other))) continue;
       KernelChange change{a_.describe(k), b_.describe(other), {}, {}, {}, {}, {}, 0, 0};
       for (NodeId op : b_.ops(other))
         if (!a_.ops(k).contains(op)) change.gained.push_back(b_.name(op));
@@ -157,12 +165,6 @@ class Differ {
         if (before != after)
           change.schemes.push_back(fmt::format("{}: {} -> {}", a_.name(op), before, after));
       }
-      const bool same = change.gained.empty() && change.lost.empty() && change.schemes.empty() &&
-                        launch_and_mappings(a_.kernel(k)) == launch_and_mappings(b_.kernel(other));
-      if (same) {
-        ++result_.same_kernels;
-        continue;
-      }
       change.launch_a = launch_text(a_.kernel(k).launch);
       change.launch_b = launch_text(b_.kernel(other).launch);
       change.us_a = a_.kernel(k).predicted_us;
@@ -171,11 +173,20 @@ class Differ {
     }
   }
 
+  bool are_same(std::size_t k, std::size_t other) const {
+    const bool compiled = a_.kernel(k).code || b_.kernel(other).code;  // a compiler's has no schemes
+    return a_.ops(k) == b_.ops(other) &&
+           launch_and_mappings(a_.kernel(k)) == launch_and_mappings(b_.kernel(other)) &&
+           (compiled || std::ranges::all_of(
+                            a_.ops(k), [&](NodeId op) { return a_.scheme(k, op) == b_.scheme(other, op); }));
+  }
+
   void find_moved() {
     std::set<NodeId> all;
     for (const Side* side : {&a_, &b_})
       for (const auto& [op, kernels] : side->homes()) all.insert(op);
     for (NodeId op : all) {
+      if (!is_seen(op)) continue;
       const auto &from = a_.kernels_of(op), &to = b_.kernels_of(op);
       const bool stays =
           from.size() == to.size() && std::all_of(from.begin(), from.end(), [&](std::size_t k) {
@@ -196,7 +207,7 @@ class Differ {
     std::map<std::tuple<bool, std::size_t, std::size_t>, Boundary> found;
     const Computation& computation = model_.entry_computation();
     for (const Node& node : computation.nodes) {
-      if (a_.kernels_of(node.id).empty() || b_.kernels_of(node.id).empty()) continue;
+      if (!is_seen(node.id) || a_.kernels_of(node.id).empty() || b_.kernels_of(node.id).empty()) continue;
       for (NodeId producer : computing_operands(computation, node.id)) {
         if (a_.kernels_of(producer).empty() || b_.kernels_of(producer).empty()) continue;
         const bool in_a = a_.shares_kernel(producer, node.id), in_b = b_.shares_kernel(producer, node.id);
@@ -231,8 +242,7 @@ class Differ {
   std::optional<Decision> refusal(bool in_b, NodeId producer, NodeId consumer) {
     const Side& side = in_b ? b_ : a_;
     const FusionPlan& plan = side.plan();
-    std::vector<StepBoundary>& known = in_b ? boundaries_b_ : boundaries_a_;
-    if (known.empty()) known = boundaries(model_, plan);
+    const std::vector<StepBoundary>& known = boundaries_into(in_b, side.kernels_of(consumer));
     const auto computes = [&](int step, NodeId op) {
       if (step < 0) return false;
       const int kernel = plan.steps[static_cast<std::size_t>(step)].kernel;
@@ -246,9 +256,39 @@ class Differ {
     return std::nullopt;
   }
 
+  /// Those whose reading step is one of the kernels, in their order.
+  std::vector<StepBoundary> boundaries_into(bool of_b, const std::vector<std::size_t>& kernels) {
+    const FusionPlan& plan = (of_b ? b_ : a_).plan();
+    Known& known = of_b ? known_b_ : known_a_;
+    if (known.all.empty()) {
+      known.all = boundaries(model_, plan);
+      for (std::size_t i = 0; i < known.all.size(); ++i)
+        if (const int to = known.all[i].to; to >= 0)
+          known.into[plan.steps[static_cast<std::size_t>(to)].kernel].push_back(i);
+    }
+    std::vector<std::size_t> numbers;
+    for (const std::size_t k : kernels)
+      if (const auto found = known.into.find(static_cast<int>(k)); found != known.into.end())
+        numbers.insert(numbers.end(), found->second.begin(), found->second.end());
+    std::ranges::sort(numbers);
+    std::vector<StepBoundary> result;
+    for (const std::size_t i : numbers) result.push_back(known.all[i]);
+    return result;
+  }
+
+  bool is_seen(NodeId op) const { return !scope_ || scope_(op); }
+  bool is_seen(const std::set<NodeId>& ops) const { return !scope_ || std::ranges::any_of(ops, scope_); }
+
+  /// The boundaries of a plan, and by kernel those of the values that it reads.
+  struct Known {
+    std::vector<StepBoundary> all;
+    std::unordered_map<int, std::vector<std::size_t>> into;
+  };
+
   const Graph& model_;
   Side a_, b_;
-  std::vector<StepBoundary> boundaries_a_, boundaries_b_;
+  const DiffScope& scope_;
+  Known known_a_, known_b_;
   std::map<std::size_t, std::size_t> to_b_, to_a_;  ///< paired kernels
   PlanDiff result_;
 };
@@ -295,11 +335,11 @@ std::string verdict_text(const std::optional<Decision>& decision) {
 
 }  // namespace
 
-PlanDiff diff(const Graph& graph, const FusionPlan& a, const FusionPlan& b) {
+PlanDiff diff(const Graph& graph, const FusionPlan& a, const FusionPlan& b, const DiffScope& scope) {
   if (a.model_sha256 != b.model_sha256)
     throw Error(fmt::format("the plans are of different models: {} and {}", a.model_path, b.model_path),
                 "compare plans of the same version of one model");
-  return Differ(model_graph(model_graph(graph, a), b), a, b).run();
+  return Differ(model_graph(model_graph(graph, a), b), a, b, scope).run();
 }
 
 std::string to_text(const PlanDiff& diff) {

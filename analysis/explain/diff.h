@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -57,9 +58,13 @@ struct PlanDiff {
   std::vector<Boundary> boundaries;  ///< one for each pair of kernels that was cut or joined
 };
 
+/// Which of the model's ops are looked at: totals and pairs are of the whole plans, changes and reasons those
+/// of kernels and pairs with such an op. Empty: all.
+using DiffScope = std::function<bool(NodeId)>;
+
 /// Kernels are paired by what they compute: most results in common first, then most ops; ops by name. Throws
 /// Error if the plans are of different models.
-PlanDiff diff(const Graph& graph, const FusionPlan& a, const FusionPlan& b);
+PlanDiff diff(const Graph& graph, const FusionPlan& a, const FusionPlan& b, const DiffScope& scope = {});
 std::string to_text(const PlanDiff& diff);
 
 /// Of documents (docs/schema/diff.schema.json): {"memory_kernels", "library_calls", ..., "predicted_us"}.

@@ -23,16 +23,6 @@
 namespace stitchwork {
 namespace {
 
-NodeId find_op(const Computation& computation, const std::string& op) {
-  const NodeId found = computation.find(op);
-  if (found != kNoNode) return found;
-  std::vector<std::string_view> names;
-  for (const Node& node : computation.nodes) names.push_back(node.name);
-  names = nearest(op, names, 5);
-  throw Error(fmt::format("no op is called '{}'", op),
-              fmt::format("close names: {}", fmt::join(names, ", ")));
-}
-
 OpPlacement placement(const Computation& computation, const std::vector<std::vector<NodeId>>& users,
                       const KernelPlan& kernel, NodeId op) {
   OpPlacement at;
@@ -301,6 +291,16 @@ std::optional<Replaced> replacement(const FusionPlan& plan, const std::string& o
 
 }  // namespace
 
+NodeId op_named(const Computation& computation, const std::string& op) {
+  const NodeId found = computation.find(op);
+  if (found != kNoNode) return found;
+  std::vector<std::string_view> names;
+  for (const Node& node : computation.nodes) names.push_back(node.name);
+  names = nearest(op, names, 5);
+  throw Error(fmt::format("no op is called '{}'", op),
+              fmt::format("close names: {}", fmt::join(names, ", ")));
+}
+
 bool has_op(const Graph& graph, const FusionPlan& plan, const std::string& op) {
   return in_graph(model_graph(graph, plan), op) || in_graph(planned_graph(graph, plan), op);
 }
@@ -379,7 +379,7 @@ Explanation explain_planned(const Graph& graph, const FusionPlan& plan, const st
         return explain(entered(graph, part.computation), part.plan, op);
     if (std::optional<Explanation> body = applied_by(graph, op)) return *body;
   }
-  const NodeId id = find_op(computation, op);
+  const NodeId id = op_named(computation, op);
   const Node& node = computation.node(id);
   Explanation result;
   result.op = node.name;

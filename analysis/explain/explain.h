@@ -61,6 +61,9 @@ struct Explanation {
   std::vector<Decision> decisions;  ///< those that name the op, in order
 };
 
+/// Throws Error with close names where there is no such op.
+NodeId op_named(const Computation& computation, const std::string& op);
+
 /// The steps that are no kernels, by each of their ops; memsets have none.
 std::unordered_map<NodeId, const PlanStep*> steps_outside_kernels(const FusionPlan& plan);
 /// What an op outside kernels is: "library call lib:dot.5", "parameter", "alias of ..."; `step`: that of the

@@ -29,19 +29,6 @@ std::vector<Decision> own_decisions(const FusionPlan& plan) {
   return own;
 }
 
-std::vector<Decision> decisions_behind(const Graph& graph, const FusionPlan& plan, const std::string& about) {
-  if (!plan.decisions.empty()) return own_decisions(plan);
-  if (plan.peer != nullptr) return {};
-  const auto known = std::find_if(planners().begin(), planners().end(),
-                                  [&](const Planner& row) { return row.name == plan.planner; });
-  if (known == planners().end()) return {};
-  PlanOptions options = as_planned(plan, true);
-  if (!about.empty()) options.decisions_about = std::vector{about};
-  const FusionPlan again = make_plan(graph, device(plan.device), plan.planner, options);
-  if (kernels_text(graph, again) != kernels_text(graph, plan)) return {};
-  return own_decisions(again);
-}
-
 /// Of equal decisions the last, in their order: passes that run to a fixpoint take the same again.
 void keep_last_of_equal(std::vector<Decision>& decisions) {
   std::set<std::tuple<std::string, std::string, std::string, bool, std::string, std::string>> seen;
@@ -54,11 +41,26 @@ void keep_last_of_equal(std::vector<Decision>& decisions) {
 
 }  // namespace
 
+std::vector<Decision> decisions_behind(const Graph& graph, const FusionPlan& plan,
+                                       const std::vector<std::string>& about) {
+  if (!plan.decisions.empty()) return own_decisions(plan);
+  if (plan.peer != nullptr) return {};
+  const auto known = std::find_if(planners().begin(), planners().end(),
+                                  [&](const Planner& row) { return row.name == plan.planner; });
+  if (known == planners().end()) return {};
+  PlanOptions options = as_planned(plan, true);
+  if (!about.empty()) options.decisions_about = about;
+  const FusionPlan again = make_plan(graph, device(plan.device), plan.planner, options);
+  if (kernels_text(graph, again) != kernels_text(graph, plan)) return {};
+  return own_decisions(again);
+}
+
 PlanView::PlanView(const Graph& model, const FusionPlan& plan, const std::string& about)
     : graph_(planned_graph(model, plan)),
       computation_(graph_.entry_computation()),
       plan_(plan),
-      decisions_(decisions_behind(model_graph(model, plan), plan, about)) {
+      decisions_(decisions_behind(model_graph(model, plan), plan,
+                                  about.empty() ? std::vector<std::string>() : std::vector{about})) {
   for (const KernelPlan& kernel : plan.kernels) {
     std::set<NodeId>& own = ops_.emplace_back();
     const std::vector<NodeId> made = materialised(kernel);

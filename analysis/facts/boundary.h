@@ -61,6 +61,11 @@ class PlanView {
   std::map<NodeId, std::vector<std::size_t>> homes_;
 };
 
+/// The decisions about the entry: the plan's own, else those of planning again, as PlanView has them.
+/// `about`: ops of the planned graph whose decisions are enough; empty: those of all are wanted.
+std::vector<Decision> decisions_behind(const Graph& model, const FusionPlan& plan,
+                                       const std::vector<std::string>& about);
+
 /// The ops that compute something and whose values `op` reads, through names, broadcasts and slices; library
 /// calls count, parameters and immediates do not.
 std::vector<NodeId> computing_operands(const Computation& computation, NodeId op);

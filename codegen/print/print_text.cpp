@@ -374,8 +374,11 @@ std::string Namer::make(std::string_view op_name, std::string_view prefix, std::
   if (base.starts_with("__")) base = "v" + base;
   base += suffix;
   if (is_reserved(base)) base += '_';
-  std::string unique = base;
-  for (int n = 2; !taken_.insert(unique).second; ++n) unique = fmt::format("{}_{}", base, n);
+  if (taken_.insert(base).second) return base;
+  int& n = last_.emplace(base, 1).first->second;
+  std::string unique;
+  do unique = fmt::format("{}_{}", base, ++n);
+  while (!taken_.insert(unique).second);
   return unique;
 }
 

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "core/graph/graph.h"
@@ -68,6 +69,7 @@ class Namer {
   const Identifiers* printed_;
   int next_ = 0;
   Identifiers taken_;
+  std::unordered_map<std::string, int> last_;  ///< by name: the last number behind it, all before are taken
 };
 
 /// Lines with indentation.

@@ -72,12 +72,13 @@ void replace(std::string& text, std::string_view mark, const std::string& by) {
 
 }  // namespace
 
-std::string plans_page(const Model& model, const std::vector<PagePlan>& plans) {
+std::string plans_page(const Model& model, const std::vector<PagePlan>& plans,
+                       const std::optional<OpRange>& range) {
   std::string script;
   for (const char* file : kScripts) script += asset(file);
   std::string page = asset("page.html");
-  const std::string document =
-      page_document(model, plans).dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  const std::string document = page_document(model, plans, range)
+                                   .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
   // What is large comes last, so that no mark is looked for in it.
   replace(page, "%title%",
           html::escaped(fmt::format("{} on {}", model.graph.source, device(plans.at(0).plan->device).name)));

@@ -6,15 +6,17 @@
 #include <nlohmann/json.hpp>
 
 #include "gui/layout/fold_tree.h"
+#include "gui/page/excerpt.h"
 #include "gui/page/page.h"
 
 namespace stitchwork::gui {
 
-/// `graph`: what is entered is the computation that `plan` is of.
-nlohmann::ordered_json page_part(const Graph& graph, const FusionPlan& plan);
+/// `graph`: what is entered is the computation that `plan` is of; `closed`: kernels shown without their ops.
+nlohmann::ordered_json page_part(const Graph& graph, const FusionPlan& plan, const PartExcerpt& excerpt,
+                                 const std::set<std::string>& closed);
 
 /// Folds, values between them, and how the children of each container lie while none is expanded.
-nlohmann::ordered_json page_graph(const Graph& graph, const FusionPlan& plan,
+nlohmann::ordered_json page_graph(const Graph& graph, const PlanExcerpt& excerpt,
                                   const std::optional<std::vector<int>>& expanded);
 
 /// CUDA of kernels, alike ones once: `texts` have the names of ops replaced by numbers into a kernel's list.
@@ -31,6 +33,7 @@ class SharedSources {
   std::map<std::string, std::size_t> known_;
 };
 
-nlohmann::ordered_json page_document(const Model& model, const std::vector<PagePlan>& plans);
+nlohmann::ordered_json page_document(const Model& model, const std::vector<PagePlan>& plans,
+                                     const std::optional<OpRange>& range);
 
 }  // namespace stitchwork::gui

@@ -46,9 +46,9 @@ ordered_json container_json(const FoldTree& tree, int node, const FoldedContaine
 
 }  // namespace
 
-ordered_json page_graph(const Graph& graph, const FusionPlan& plan,
+ordered_json page_graph(const Graph& graph, const PlanExcerpt& excerpt,
                         const std::optional<std::vector<int>>& expanded) {
-  const auto tree = std::make_shared<const FoldTree>(fold_tree(graph, plan));
+  const auto tree = std::make_shared<const FoldTree>(fold_tree(graph, closed_plan(excerpt)));
   ordered_json nodes = ordered_json::array(), edges = ordered_json::array(), open = ordered_json::array(),
                containers = ordered_json::object();
   FoldedLayout layout(tree, box_size);
@@ -56,7 +56,11 @@ ordered_json page_graph(const Graph& graph, const FusionPlan& plan,
   for (std::size_t i = 0; i < tree->nodes.size(); ++i) {
     const FoldNode& n = tree->nodes[i];
     const int number = static_cast<int>(i);
-    nodes.push_back({static_cast<int>(n.kind), n.parent, n.label, n.step, n.group, n.op, n.body});
+    const int op =
+        n.op == kNoNode
+            ? -1
+            : excerpt.parts[static_cast<std::size_t>(n.body + 1)].row[static_cast<std::size_t>(n.op)];
+    nodes.push_back({static_cast<int>(n.kind), n.parent, n.label, n.step, n.group, op, n.body});
     if (n.children.empty()) continue;
     containers[std::to_string(i)] = container_json(*tree, number, layout.at_rest(number));
     if (!expanded && opening.expanded(number)) open.push_back(number);

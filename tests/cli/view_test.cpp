@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <regex>
+#include <set>
 
 #include "core/base/file.h"
 #include "tests/cli/run_command.h"
@@ -155,6 +157,65 @@ ENTRY main { x = f32[64] parameter(0)  zero = s32[] constant(0)  t = (s32[], f32
   EXPECT_TRUE(std::ranges::any_of(rows, [](const Json& row) {
     return row["within"] == "body" && row["runs"] == 5;
   })) << rows;
+  std::filesystem::remove(model);
+}
+
+/// Sums of rows and what is left without them, `ops` ops in all, each kernel a few.
+std::string large_model(int ops) {
+  std::string text =
+      "HloModule large\nsum { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }\n"
+      "ENTRY main {\n  p = f32[64,128] parameter(0)\n  zero = f32[] constant(0)\n";
+  std::string last = "p";
+  for (int i = 0; i < ops / 3; ++i) {
+    const std::string n = std::to_string(i);
+    text += "  r" + n + " = f32[64] reduce(" + last + ", zero), dimensions={1}, to_apply=sum\n  b" + n +
+            " = f32[64,128] broadcast(r" + n + "), dimensions={0}\n  v" + n + " = f32[64,128] subtract(" +
+            last + ", b" + n + ")\n";
+    last = "v" + n;
+  }
+  return text + "  ROOT root = f32[64,128] negate(" + last + ")\n}\n";
+}
+
+TEST_F(View, LargeModelIsAnExcerptWithThePlansOwnNumbersAndReasons) {
+  const std::string model = ::testing::TempDir() + "view_large.hlo";
+  write_file(model, large_model(20000));
+  const CommandResult said =
+      run_command({"view", model, "--planners", "xla", "--around", "v5000", "--json", "-o", file});
+  ASSERT_EQ(said.exit_code, 0) << said.err;
+  EXPECT_THAT(said.err, HasSubstr("--around OP shows others"));
+  EXPECT_EQ(Json::parse(said.out)["excerpt"]["ops"], 4000);
+  const Json page = document_of(file);
+  EXPECT_THAT(JsonSchema::read("docs/schema/page.schema.json").problems(nlohmann::json::parse(page.dump())),
+              ::testing::IsEmpty());
+  const Json &shown = page["plans"][0], &part = shown["parts"][0];
+  const Json whole = Json::parse(run_command({"plan", model, "-p", "xla", "--json"}).out);
+  EXPECT_EQ(shown["plan"]["counts"], whole["counts"]);
+  EXPECT_EQ(shown["plan"]["predicted_us"], whole["predicted_us"]);
+  EXPECT_EQ(shown["excerpt"]["of_steps"], whole["steps"].size());
+  ASSERT_GT(shown["plan"]["kernels"].size(), 0U);
+  EXPECT_LT(shown["plan"]["kernels"].size(), whole["kernels"].size());
+  std::map<std::string, Json> kernels;
+  for (const Json& kernel : whole["kernels"]) kernels[kernel["id"]] = kernel;
+  for (const Json& kernel : shown["plan"]["kernels"]) EXPECT_EQ(kernel, kernels.at(kernel["id"]));
+  const Json& names = part["ops"]["name"];
+  EXPECT_LT(names.size(), 9000U);
+  const auto at = std::ranges::find(names, Json("v5000"));
+  ASSERT_NE(at, names.end());
+  // Why the kernel in the middle ends: as explain says of its op.
+  const Json told = Json::parse(run_command({"explain", model, "v5000", "-p", "xla", "--json"}).out);
+  std::set<std::string> reasons;
+  for (const Json& b : part["boundaries"])
+    reasons.insert(b[4][4].get<std::string>() + b[4][1].get<std::string>() + b[4][5].get<std::string>());
+  ASSERT_GT(told["neighbours"].size(), 0U);
+  for (const Json& n : told["neighbours"])
+    EXPECT_TRUE(reasons.contains(n["refusal"]["rule"].get<std::string>() +
+                                 n["refusal"]["subject"].get<std::string>() +
+                                 n["refusal"]["why"].get<std::string>()))
+        << n;
+  const CommandResult unknown =
+      run_command({"view", model, "--planners", "xla", "--around", "v500x", "-o", file});
+  EXPECT_EQ(unknown.exit_code, 1);
+  EXPECT_THAT(unknown.err, HasSubstr("no op is called 'v500x'"));
   std::filesystem::remove(model);
 }
 

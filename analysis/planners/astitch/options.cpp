@@ -84,8 +84,10 @@ bool records_all(const Options& options) { return options.record_decisions && !o
 
 bool records(const Options& options, std::span<const NodeId> ops) {
   if (!options.record_decisions || !options.decisions_about) return options.record_decisions;
-  return std::ranges::any_of(*options.decisions_about,
-                             [&](NodeId op) { return std::ranges::binary_search(ops, op); });
+  // Each of the fewer is looked for among the others: pages ask about thousands of ops, explain about one.
+  const std::span<const NodeId> about = *options.decisions_about;
+  const auto [few, many] = about.size() < ops.size() ? std::pair(about, ops) : std::pair(ops, about);
+  return std::ranges::any_of(few, [&, in = many](NodeId op) { return std::ranges::binary_search(in, op); });
 }
 
 Options silent(const Options& options) {

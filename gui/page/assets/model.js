@@ -71,7 +71,7 @@ class Plan {
       for (const name of new Set([d.subject, d.object]))
         if (name) (part.decided.get(name) || part.decided.set(name, []).get(name)).push(d);
     });
-    part.boundaries = part.boundaries.map((b) => ({ value: b[0], reader: b[1], from: b[2], to: b[3], refusal: decision(b[4]) }));
+    part.boundaries = part.boundaries.map((b) => ({ value: b[0], reader: b[1], from: b[2], to: b[3], refusal: decision(b[4]), elsewhere: b[5] }));
     part.boundariesOf = new Map();  // by step: those at one of its ends, as they come
     part.boundaries.forEach((b, i) => {
       for (const step of b.from === b.to ? [b.from] : [b.from, b.to])

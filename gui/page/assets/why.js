@@ -1,6 +1,7 @@
 // What is selected: its attributes, its scheme, why it is there, what was refused and what would change that. The
 // texts are those of `stitchwork explain`.
 const MOST_LISTED = 60;
+const ELSEWHERE = -2;  // a step of the plan that the page does not show
 
 const lazyLists = [];  // what makes the lists of folded details, by their data-lazy
 const opLink = (name) => `<a href="#" data-op="${escapeHtml(name)}">${escapeHtml(name)}</a>`;
@@ -45,7 +46,8 @@ function timeHtml(kernel) {
 // Where the steps `own` meet others in memory, and why they end there: as explain lists neighbours.
 function neighbours(plan, body, own, op = -1) {
   const part = plan.parts[body + 1], isOwn = (s) => s >= 0 && own.has(s), result = [], known = new Set();
-  const where = (s) => {
+  const where = (s, b) => {
+    if (s === ELSEWHERE) return b.elsewhere + " (not on this page)";
     if (s < 0) return "result";
     const step = part.plan.steps[s], k = part.kernelOfStep[s];
     return k >= 0 ? `kernel ${part.plan.kernels[k].id} ${part.plan.kernels[k].name}` : part.ops.outside[part.byName.get(step.ops[0])];
@@ -55,7 +57,7 @@ function neighbours(plan, body, own, op = -1) {
   const about = (b) => b.value === op || b.reader === op;
   for (const b of [...found.filter(about), ...found.filter((b) => !about(b))]) {
     const relation = isOwn(b.to) ? "producer" : "consumer", other = isOwn(b.to) ? b.from : b.to;
-    const n = { relation, where: where(other), step: other, producer: part.ops.name[b.value], consumer: b.reader >= 0 ? part.ops.name[b.reader] : "", refusal: b.refusal };
+    const n = { relation, where: where(other, b), step: other, producer: part.ops.name[b.value], consumer: b.reader >= 0 ? part.ops.name[b.reader] : "", refusal: b.refusal };
     const key = relation + " " + n.where;
     if (known.has(key)) continue;
     known.add(key);
@@ -185,8 +187,9 @@ function stepHtml(plan, step) {
     ${kernel.code ? "" : schemesHtml(plan, row)}
     ${neighboursHtml(plan, row.body, neighbours(plan, row.body, own))}${decisionsHtml(decided)}
     ${timeHtml(kernel)}${unitsHtml(plan, kernel)}
-    ${kernel.code ? "" : groupsHtml(kernel, part.kernels[k], step)}
-    <h4>Writes</h4><p>${kernel.outputs.map(opLink).join(", ")}</p><h4>Reads</h4><p>${part.kernels[k].inputs.map((o) => opLink(part.ops.name[o])).join(", ")}</p>`;
+    ${closed(plan, kernel) ? `<p>Its ${grouped(row.ops)} ops are more than a page shows; <code>stitchwork explain</code> tells of each, and <code>plan --json</code> has all.</p>` : ""}
+    ${kernel.code || closed(plan, kernel) ? "" : groupsHtml(kernel, part.kernels[k], step)}
+    ${closed(plan, kernel) ? "" : `<h4>Writes</h4><p>${kernel.outputs.map(opLink).join(", ")}</p><h4>Reads</h4><p>${part.kernels[k].inputs.map((o) => opLink(part.ops.name[o])).join(", ")}</p>`}`;
   return html;
 }
 
@@ -210,12 +213,24 @@ const within = (plan, node, outer) => {
   return false;
 };
 
+const closed = (plan, kernel) => !!plan.excerpt && plan.excerpt.closed.includes(kernel.id);
+
+// What an excerpt leaves out, and how to see it.
+function excerptHtml(plan) {
+  const e = plan.excerpt;
+  if (!e) return "";
+  return `<h4>An excerpt</h4><p>This page shows ${counted(e.steps, "step")} of ${grouped(e.of_steps)} and ${grouped(e.ops)} ops of ${grouped(e.of_ops)}: what computes <code>${escapeHtml(e.first)}</code> to <code>${escapeHtml(e.last)}</code>, and what that meets. Kernels, calls and times above are of the whole plan. <code>stitchwork view --around OP</code> shows what is around another op.</p>
+    ${e.closed.length ? `<p>Shown without their ops, which are too many: ${e.closed.map(escapeHtml).join(", ")}.</p>` : ""}
+    <h4>Costliest steps of the whole plan, ${plan.method}</h4><table>${e.costliest.map((s) => `<tr><td>${escapeHtml(s.id)} ${escapeHtml(s.name)}</td><td class="quiet">${s.around === null ? "" : "around " + escapeHtml(s.around)}</td><td class="number">${us(s.predicted_us)}</td></tr>`).join("")}</table>`;
+}
+
 function nothingHtml(plan) {
   const options = Object.entries(plan.plan.options).map(([k, v]) => `${escapeHtml(k)}=${escapeHtml(v)}`).join(", "), c = plan.plan.counts;
   return `<h2>${escapeHtml(plan.page.model.path)}</h2><p class="quiet">planned by <b>${escapeHtml(plan.name)}</b> on ${escapeHtml(plan.page.device.name)}</p>
     <table>${factRow("Time", plan.plan.predicted_us === null ? "not run" : us(plan.plan.predicted_us) + " " + plan.method)}${factRow("Kernels", grouped(c.memory_kernels))}${factRow("Library calls", grouped(c.library_calls))}
     ${factRow("Copies, memsets", c.copies + c.memsets ? `${c.copies}, ${c.memsets}` : "")}${factRow("Knobs", options)}
     ${factRow("Peak memory", bytesText(plan.memory.peak_bytes) + " modelled")}${factRow("SHA-256", `<code>${plan.page.model.sha256.slice(0, 16)}…</code>`)}</table>
+    ${excerptHtml(plan)}
     <p class="quiet">Select a kernel, a group or an op, anywhere: in the graph, the outline, the table, the timeline or the source. What it is, <i>why</i> it is there and what was refused appear here. Double-click folds and unfolds; <kbd>?</kbd> lists the keys.</p>
     ${plan.plan.peer ? peerHtml(plan) : ""}
     <p class="quiet">${plan.plan.peer ? "Times of its kernels are " + (plan.plan.peer.method || "not there: it was not run") + ", those of library calls and copies modelled" : "Every time is modelled from the plan"}${plan.metrics.length ? ", but for a run's and a profile's, which say how they were obtained" : ""}.</p>`;
