@@ -312,6 +312,7 @@ void ptx_info(Cli& cli, const std::string& file) {
                          {"line", k.line},
                          {"instructions", k.instructions},
                          {"estimated_registers", k.estimated_registers},
+                         {"loads_in_flight", k.loads_in_flight},
                          {"static_shared_bytes", k.static_shared_bytes},
                          {"local_bytes", k.local_bytes},
                          {"max_threads", k.max_threads},

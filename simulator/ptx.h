@@ -35,6 +35,9 @@ struct KernelInfo {
   std::string needs_sm_for;                ///< which these are
   int virtual_registers = 0;
   int estimated_registers = 0;  ///< 32-bit, from liveness; ptxas knows better
+  /// 128-byte requests of a warp that loads of one basic block have in flight at once in machine code, at
+  /// most; 4 for a 16-byte load a thread (docs/simulator.md, "Loads in flight").
+  int loads_in_flight = 0;
   int instructions = 0;
 };
 

@@ -1,5 +1,5 @@
-// What the sanitizers look at in exchanges within a warp (whom their masks name, and whom shuffles read), and in
-// mbarriers: who initialised them, and who is ordered after whom by them.
+// What the sanitizers look at in exchanges within a warp (whom their masks name, and whom shuffles read), and
+// in mbarriers: who initialised them, and who is ordered after whom by them.
 #include <bit>
 #include <cstring>
 

@@ -1,6 +1,5 @@
 // From the intermediate form to decoded instructions.
 #include <algorithm>
-#include <set>
 
 #include "core/base/error.h"
 #include "simulator/isa/forms.h"
@@ -9,30 +8,6 @@
 
 namespace stitchwork::ptx {
 namespace {
-
-/// 128-byte requests of a warp in the longest run of global loads before one of their results is needed: 4
-/// for a 16-byte load a thread (occupancy_model/timing.h).
-int loads_in_flight(const IrBlock& block) {
-  std::set<std::uint32_t> pending;
-  int best = 0, run = 0;
-  for (const IrInst& i : block.insts) {
-    for (int k = 0; k < 6; ++k) {
-      if ((i.uses >> k & 1) && pending.contains(i.o[k])) {
-        pending.clear();
-        run = 0;
-      }
-    }
-    const std::string_view name = sim::isa_rows()[i.row].spelling;
-    if (!name.starts_with("@ld.global") && !name.starts_with("@ld.generic") &&
-        !name.starts_with("@ld.cluster"))
-      continue;
-    const int bytes = name.back() - '0';  // "@ld.global.4"
-    run += std::max(1, bytes * i.count / 4);
-    best = std::max(best, run);
-    for (int k = 0; k < i.count; ++k) pending.insert(i.o[k]);
-  }
-  return best;
-}
 
 Flow flow_of(std::string_view row) {
   return row == "@enter"     ? Flow::kEnter
@@ -154,7 +129,10 @@ SlotInit slot_init(const Value& value, std::uint32_t offset) {
 }  // namespace
 
 void Lowering::finish(Program& p) {
-  for (IrBlock& b : f_.blocks) b.weights.loads_in_flight = loads_in_flight(b);
+  for (IrBlock& b : f_.blocks) {
+    b.weights.loads_in_flight = loads_in_order(b);
+    p.info.loads_in_flight = std::max(p.info.loads_in_flight, loads_in_flight(b));
+  }
   const SlotAssignment slots = assign_slots(f_);
   const std::vector<int> meet = immediate_postdominators(f_.blocks);
   Decoder decoder(fn_, f_, slots, p);
