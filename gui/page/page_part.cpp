@@ -126,7 +126,8 @@ ordered_json page_part(const Graph& graph, const FusionPlan& plan, const PartExc
       if (step(end) == kElsewhere) meets.back().push_back(step_elsewhere(graph, plan, end));
   }
   for (const std::size_t k : excerpt.kernels) {
-    ordered_json mappings = ordered_json::array(), forms = mappings, inputs = mappings, computes = mappings;
+    const ordered_json none = ordered_json::array();
+    ordered_json mappings = none, forms = none, inputs = none, computes = none;
     if (!closed.contains(plan.kernels[k].id)) {
       for (const Group& group : plan.kernels[k].groups)
         mappings.push_back(to_text(group.mapping, group.deal));
