@@ -83,6 +83,7 @@ extern "C" __global__ void fragments(const float* a, const float* b, float* out)
   const int lane = threadIdx.x, r = lane / 4, c = lane % 4;
   auto A = [&](int row, int k) { return a[row * 32 + k]; };  // 16 x 32
   auto B = [&](int k, int col) { return b[k * 8 + col]; };   // 32 x 8
+  auto U = [&](int k, int col) { return B(k, col) + 125; };  // on both sides of where signed bytes end
   auto put = [&](int what, float v0, float v1, float v2, float v3) {
     float* o = out + what * 128;
     o[r * 8 + c * 2] = v0, o[r * 8 + c * 2 + 1] = v1, o[(r + 8) * 8 + c * 2] = v2, o[(r + 8) * 8 + c * 2 + 1] = v3;
@@ -106,7 +107,7 @@ extern "C" __global__ void fragments(const float* a, const float* b, float* out)
                : "+r"(s[0]), "+r"(s[1]), "+r"(s[2]), "+r"(s[3])
                : "r"(bytes(A(r, 4 * c), A(r, 4 * c + 1), A(r, 4 * c + 2), A(r, 4 * c + 3))), "r"(bytes(A(r + 8, 4 * c), A(r + 8, 4 * c + 1), A(r + 8, 4 * c + 2), A(r + 8, 4 * c + 3))),
                  "r"(bytes(A(r, 4 * c + 16), A(r, 4 * c + 17), A(r, 4 * c + 18), A(r, 4 * c + 19))), "r"(bytes(A(r + 8, 4 * c + 16), A(r + 8, 4 * c + 17), A(r + 8, 4 * c + 18), A(r + 8, 4 * c + 19))),
-                 "r"(bytes(B(4 * c, r), B(4 * c + 1, r), B(4 * c + 2, r), B(4 * c + 3, r))), "r"(bytes(B(4 * c + 16, r), B(4 * c + 17, r), B(4 * c + 18, r), B(4 * c + 19, r))));
+                 "r"(bytes(U(4 * c, r), U(4 * c + 1, r), U(4 * c + 2, r), U(4 * c + 3, r))), "r"(bytes(U(4 * c + 16, r), U(4 * c + 17, r), U(4 * c + 18, r), U(4 * c + 19, r))));
   put(2, s[0] - 1, s[1] - 2, s[2] - 3, s[3] - 4);
   unsigned h[2] = {};
   asm volatile("mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16 {%0, %1}, {%2, %3}, {%4}, {%0, %1};"

@@ -26,7 +26,7 @@ def programs():
         yield f"product, cp.async in {name} stages", "machines", AMPERE, {"a": a, "b": b, "c": room((128, 128), "f4")}, {"c": a.astype("f4") @ b.astype("f4")}, [
             launch(f"{name}_stages", [2, 2], 128, ["a", "b", "c", "i32:128", "i32:160"], shared_bytes=stages * 2 * (64 * 40 + 32 * 72))]
     a, b = (numpy.random.default_rng(k).integers(low, 9, shape).astype("f4") for k, low, shape in ((1, -8, (16, 32)), (2, 0, (32, 8))))
-    right = [a[:, :k] @ b[:k] for k in (16, 8, 32, 8)] + [numpy.concatenate([a[:8, :4] @ b[:4], numpy.zeros((8, 8))])]
+    right = [a[:, :k] @ (b[:k] + plus) for k, plus in ((16, 0), (8, 0), (32, 125), (8, 0))] + [numpy.concatenate([a[:8, :4] @ b[:4], numpy.zeros((8, 8))])]
     yield "fragments of mma", "machines", AMPERE, {"a": a, "b": b, "y": room((5, 16, 8), "f4")}, {"y": numpy.stack(right)}, [launch("fragments", 1, 32, ["a", "b", "y"])]
     v = numbers(32)
     out = numpy.zeros((4, 32), "i4")
