@@ -168,9 +168,9 @@ class Schedule : public Waves {
       idle_rounds = idle ? idle_rounds + 1 : 0;
       if (idle_rounds < kIdleRounds) continue;
       idle_rounds = 0;
-      bool split = false;
-      for (std::uint64_t r = 0; r < resident; ++r) split |= running[r] && blocks[r]->split_all();
-      if (split) continue;
+      bool parted = false;
+      for (std::uint64_t r = 0; r < resident; ++r) parted |= running[r] && blocks[r]->part(progress);
+      if (parted) continue;
       for (auto& cluster : clusters) cluster->report_standstill();
       report_standstill(blocks, running, next);
     }

@@ -207,6 +207,7 @@ Strand& Block::add_strand(int gang, int first_warp, int last_warp) {
 }
 
 void Block::start(std::uint64_t position) {
+  turns_ = 0;
   index = block_at(context_, position);
   // Blocks that follow each other in one place have the same local memory, as on hardware.
   const std::uint64_t lines_a_warp = (local_bytes + 3) / 4;
@@ -334,7 +335,7 @@ void Block::run() {
   while (step() != Progress::kFinished) {
     idle = progress == before ? idle + 1 : 0;
     before = progress;
-    if (idle == kIdleRounds && !split_all()) {
+    if (idle == kIdleRounds && !part(progress)) {
       report_mbarrier_wait();
       raise_waiting(FindingKind::kLivelock, "polls memory that no running thread will change");
     }

@@ -106,8 +106,9 @@ class Block : public BlockRun {
   /// A polling loop begins: what came before is a phase of its own.
   void begin_waiting();
 
-  /// Splits strands that hold several warps, so that warps which wait for each other can proceed.
-  bool split_all();
+  /// Nothing changed for a while: parts threads that wait for each other and run as one, so that others of
+  /// them can proceed. `all_progress`: of all blocks that may wait for each other. False where none are left.
+  bool part(std::uint64_t all_progress) { return split_all() || turn_lanes(all_progress); }
   /// Where the first unfinished strand waits.
   [[noreturn]] void raise_waiting(FindingKind kind, std::string message);
   /// Where a strand waits for an mbarrier that nobody completes, a finding that says so.
@@ -136,6 +137,9 @@ class Block : public BlockRun {
   void fill_block_slots();
   Strand& add_strand(int gang, int first_warp, int last_warp);
   bool release_barriers();
+  /// Splits strands that hold several warps.
+  bool split_all();
+  bool turn_lanes(std::uint64_t all_progress);
   std::optional<const Inst*> complete_rendezvous(Strand& s, bool ended);
   void note_log_ends();
 
@@ -160,6 +164,8 @@ class Block : public BlockRun {
   std::vector<std::vector<WaitingLanes>> waiting_;  ///< by warp
   Mbarriers mbarriers_;
   BulkCopies bulk_;
+  std::uint64_t turned_at_ = 0;  ///< progress when lanes last had turns, and
+  int turns_ = 0;                ///< how many since then
 };
 
 /// "block (1,0,0), thread (3,0,0)" coordinates of a lane.

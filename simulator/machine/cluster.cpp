@@ -146,9 +146,9 @@ void Cluster::run() {
     idle = finished || progress != progress_before ? 0 : idle + 1;
     progress_before = progress;
     if (idle < kIdleRounds) continue;
-    bool split = false;
-    for (std::size_t r = 0; r < blocks_.size(); ++r) split |= running[r] && blocks_[r]->split_all();
-    if (split) idle = 0;
+    bool parted = false;
+    for (std::size_t r = 0; r < blocks_.size(); ++r) parted |= running[r] && blocks_[r]->part(progress);
+    if (parted) idle = 0;
   }
   report_standstill();
   const auto first =

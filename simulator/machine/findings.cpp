@@ -215,17 +215,11 @@ void Block::report_mbarrier_wait() {
     if (m == nullptr) continue;
     int warp = s.first_warp;
     while (warp + 1 < s.last_warp && s.mask[warp] == 0) ++warp;
-    const int held = __builtin_popcount(s.alive[warp] & ~s.mask[warp]);
-    raise(
-        s, s.resume - 1, FindingKind::kBarrierMismatch,
-        fmt::format("waits for the mbarrier at shared memory offset {}, phase {} of which {}: nothing that "
-                    "runs will bring them{}",
-                    m->offset, m->phase, m->wants(),
-                    held > 0 ? fmt::format("; {} other threads of its warp are held back, as the sides of a "
-                                           "branch run one after the other",
-                                           held)
-                             : ""),
-        warp, s.mask[warp] ? __builtin_ctz(s.mask[warp]) : 0);
+    raise(s, s.resume - 1, FindingKind::kBarrierMismatch,
+          fmt::format("waits for the mbarrier at shared memory offset {}, phase {} of which {}: nothing that "
+                      "runs will bring them",
+                      m->offset, m->phase, m->wants()),
+          warp, s.mask[warp] ? __builtin_ctz(s.mask[warp]) : 0);
   }
 }
 
@@ -256,11 +250,11 @@ void Block::raise_waiting(FindingKind kind, std::string message) {
       --at;  // the load that polls
     }
     const int held = __builtin_popcount(s.alive[warp] & ~s.mask[warp]);
-    if (kind == FindingKind::kLivelock && held > 0 && s.mask[warp] != 0)
+    if (kind == FindingKind::kLivelock && held > 0 && s.mask[warp] != 0 && context_.device->cc_major < 7)
       message += fmt::format(
-          "; {} other threads of its warp are held back: the sides of a branch run one after the other, so a "
-          "lock "
-          "between lanes of one warp does not open",
+          "; {} other threads of its warp are held back: before sm_70 the sides of a branch run one after "
+          "the "
+          "other, so a lock between lanes of one warp does not open",
           held);
     raise(s, at, kind, std::move(message), warp, s.alive[warp] ? __builtin_ctz(s.alive[warp]) : 0);
   }

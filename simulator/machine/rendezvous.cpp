@@ -214,6 +214,37 @@ const Inst* resume_waiting(Strand& s) {
                                                           : "waits for others elsewhere");
 }
 
+/// Lanes that poll step aside for those of their warp that the sides of a branch hold back, and go on after
+/// these. False where no strand has such, or all had their turn and nothing changed.
+bool Block::turn_lanes(std::uint64_t all_progress) {
+  constexpr int kMostTurns = 32;  // of the lanes of a warp
+  if (context_.device->cc_major < 7) return false;
+  turns_ = all_progress == turned_at_ ? turns_ + 1 : 1;
+  turned_at_ = all_progress;
+  if (turns_ > kMostTurns) return false;
+  const Inst* next = from_stack(*context_.program);
+  bool any = false;
+  for (Strand& s : strands) {
+    const int w = s.first_warp;
+    const std::uint32_t polling = s.mask[w];
+    if (s.state != StrandState::kRunnable || s.resume == next || polling == 0 ||
+        (s.alive[w] & ~polling & ~s.waiting) == 0)
+      continue;
+    if (s.depth + 1 > kMaxDepth) raise_depth(s, s.resume - 1);
+    leave_stack(s, polling);
+    StackEntry& top = s.stack[s.depth - 1];
+    if (top.mask[w] != 0) top.at = end_of_guard(*context_.program, s.resume);
+    std::copy_backward(s.stack, s.stack + s.depth, s.stack + s.depth + 1);
+    s.stack[0] = {.pc = 0, .rpc = -1, .at = s.resume, .mask = {}};
+    s.stack[0].mask[w] = polling;
+    ++s.depth;
+    s.resume = next;
+    s.awaited = 0;
+    any = true;
+  }
+  return any;
+}
+
 const Inst* await_warp(Strand& s, const Inst* i, Rendezvous kind) {
   if (s.last_warp - s.first_warp > 1) {  // warps of the gang have parted: run them one by one from here
     split_strand(s, i);

@@ -247,6 +247,33 @@ TEST(Reconvergence, BarriersOfAWarpMayStandInDifferentPlaces) {
       "others elsewhere");
 }
 
+/// A lock that all lanes of a warp want: who has it waits at the end of the loop for the others, which poll.
+const std::string kLock =
+    "setp.eq.u32 %p1, %r1, 0;\n@%p1 st.shared.u32 [%r3], 0;\n@%p1 st.shared.u32 [%r3+4], 0;\nbar.sync 0;\n"
+    "again:\natom.shared.cas.b32 %r10, [%r3], 0, 1;\nsetp.ne.u32 %p1, %r10, 0;\n@%p1 bra again;\n"
+    "membar.cta;\nld.shared.u32 %r11, [%r3+4];\nadd.u32 %r11, %r11, 1;\nst.shared.u32 [%r3+4], %r11;\n"
+    "membar.cta;\natom.shared.exch.b32 %r12, [%r3], 0;\n"
+    "bar.sync 0;\nld.shared.u32 %r10, [%r3+4];\nst.global.u32 [%d2], %r10;\nret;";
+
+TEST(Reconvergence, ALockBetweenLanesOfAWarpOpens) {
+  const Outcome outcome = run_body(kLock, "v100", true);
+  EXPECT_EQ(outcome.text(), "");
+  EXPECT_EQ(outcome.out, std::vector<std::uint32_t>(128, 64));
+}
+
+TEST(Reconvergence, ALockThatNobodyOpensIsALivelock) {
+  const std::string shut = replaced(kLock, "atom.shared.exch.b32 %r12, [%r3], 0;", "");
+  EXPECT_EQ(run_body(shut).text(), "livelock: polls memory that no running thread will change");
+}
+
+TEST(Reconvergence, BeforeSm70ALockBetweenLanesOfAWarpStaysShut) {
+  EXPECT_EQ(
+      run_body(kLock, "p100").text(),
+      "livelock: polls memory that no running thread will change; 1 other threads of its warp are held "
+      "back: before sm_70 the sides of a branch run one after the other, so a lock between lanes of one "
+      "warp does not open");
+}
+
 TEST(Reconvergence, GroupsWithMasksOfTheirOwnExchangeAmongThemselves) {
   // Lanes of one remainder by 3 are a group: what cooperative groups make of a label.
   const std::string masks =

@@ -3,6 +3,7 @@
 // while the host program runs, so that it may not look at them. Environment: RECORD_PARAMETERS, a file of
 // lines "kernel bytes bytes ...", and RECORD_FOLDER, where program.json goes.
 #include <cuda_runtime_api.h>
+#include <sys/mman.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -15,20 +16,24 @@
 
 namespace {
 
-/// As aligned as device memory is.
-template <class T>
-struct Aligned {
-  using value_type = T;
-  T* allocate(std::size_t count) {
-    return static_cast<T*>(std::aligned_alloc(256, (count * sizeof(T) + 255) / 256 * 256));
-  }
-  void deallocate(T* p, std::size_t) { std::free(p); }
-  bool operator==(const Aligned&) const { return true; }
-};
 struct Buffer {
   std::string name;
-  std::vector<unsigned char, Aligned<unsigned char>> bytes;
+  unsigned char* data;
+  std::size_t bytes;
   bool given = false;  // by the host
+
+  /// A terabyte from the next, as the simulator's lie: what remains of a pointer in the padding of an
+  /// argument then stands for a place with the same lower bytes, among them those that the host set.
+  Buffer(std::size_t number, std::size_t size)
+      : name("b" + std::to_string(number)), data(at(number, size)), bytes(size) {}
+  static unsigned char* at(std::size_t number, std::size_t size) {
+    constexpr std::size_t kFirst = 16, kTerabyteShift = 40;  // below what a program's own code and heap have
+    void* place = reinterpret_cast<void*>((kFirst + number) << kTerabyteShift);
+    if (mmap(place, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) !=
+        place)
+      std::abort();
+    return static_cast<unsigned char*>(place);
+  }
 };
 struct Recorder {
   std::map<const void*, std::string> kernels;
@@ -58,9 +63,8 @@ struct Recorder {
   // "name+offset", or nothing.
   std::string place(unsigned long long value) const {
     for (const Buffer* b : buffers) {
-      const auto base = reinterpret_cast<unsigned long long>(b->bytes.data());
-      if (value >= base && value <= base + b->bytes.size())
-        return b->name + "+" + std::to_string(value - base);
+      const auto base = reinterpret_cast<unsigned long long>(b->data);
+      if (value >= base && value <= base + b->bytes) return b->name + "+" + std::to_string(value - base);
     }
     return "";
   }
@@ -94,12 +98,11 @@ struct Recorder {
     std::ofstream out(folder + "/program.json");
     out << "{\"buffers\": {";
     for (const Buffer* b : buffers) {
-      out << (b == buffers.front() ? "" : ", ") << "\"" << b->name << "\": {\"bytes\": " << b->bytes.size()
+      out << (b == buffers.front() ? "" : ", ") << "\"" << b->name << "\": {\"bytes\": " << b->bytes
           << ", \"given\": " << (b->given ? "true" : "false") << "}";
       if (b->given)
         std::ofstream(folder + "/" + b->name + ".bin", std::ios::binary)
-            .write(reinterpret_cast<const char*>(b->bytes.data()),
-                   static_cast<std::streamsize>(b->bytes.size()));
+            .write(reinterpret_cast<const char*>(b->data), static_cast<std::streamsize>(b->bytes));
     }
     out << "}, \"steps\": [";
     for (const std::string& step : steps) out << (&step == &steps.front() ? "" : ",\n") << step;
@@ -149,9 +152,8 @@ cudaError_t cudaLaunchKernel(const void* function, dim3 grid, dim3 block, void**
 }
 cudaError_t cudaMalloc(void** to, size_t bytes) {
   auto& buffers = Recorder::the().buffers;
-  buffers.push_back(
-      new Buffer{"b" + std::to_string(buffers.size()), decltype(Buffer::bytes)(bytes == 0 ? 1 : bytes)});
-  *to = buffers.back()->bytes.data();
+  buffers.push_back(new Buffer(buffers.size(), bytes == 0 ? 1 : bytes));
+  *to = buffers.back()->data;
   return cudaSuccess;
 }
 cudaError_t cudaFree(void*) { return cudaSuccess; }
@@ -159,7 +161,7 @@ cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind 
   if (kind != cudaMemcpyHostToDevice || !Recorder::the().steps.empty()) std::abort();
   std::memcpy(to, from, bytes);
   for (Buffer* b : Recorder::the().buffers)
-    if (to >= b->bytes.data() && to < b->bytes.data() + b->bytes.size()) b->given = true;
+    if (to >= b->data && to < b->data + b->bytes) b->given = true;
   return cudaSuccess;
 }
 cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t) {
