@@ -22,24 +22,23 @@ def document(*words):
     return json.loads(stitchwork(*words, "--json"))
 
 
-class Page(unittest.TestCase):
+def xprof(module, *launches):
+    """A profile in XProf's form, of launches: begin and duration in us, kernel, HLO op."""
+    named = lambda what, tid, name: {"ph": "M", "pid": 1, "tid": tid, "name": what, "args": {"name": name}}
+    return json.dumps({"traceEvents": [named("process_name", 0, "/device:GPU:0"), named("thread_name", 7, "Stream #7(Compute)")] + [
+        {"ph": "X", "pid": 1, "tid": 7, "ts": at, "dur": us, "name": kernel, "args": {"hlo_module": module, "hlo_op": op}}
+        for at, us, kernel, op in launches]})
+
+
+class InBrowser(unittest.TestCase):
+    """Pages of a folder of the class's own, which `make` fills."""
     @classmethod
     def setUpClass(cls):
         program = browser.find()
         if program is None:
             raise unittest.SkipTest("no Chromium here (Debian: chromium): the page is not opened")
         cls.folder = tempfile.TemporaryDirectory()
-        cls.file = pathlib.Path(cls.folder.name) / "page.html"
-        cls.ran = pathlib.Path(cls.folder.name) / "run.json"
-        cls.ran.write_text(stitchwork("run", MODEL, "--planner", "astitch", "--json"))
-        # A profile of the model in XProf's form: one op is a kernel of a name, one kernel is nobody's.
-        cls.profiled = pathlib.Path(cls.folder.name) / "trace.json"
-        named = lambda what, tid, name: {"ph": "M", "pid": 1, "tid": tid, "name": what, "args": {"name": name}}
-        cls.profiled.write_text(json.dumps({"traceEvents": [named("process_name", 0, "/device:GPU:0"), named("thread_name", 7, "Stream #7(Compute)")] + [
-            {"ph": "X", "pid": 1, "tid": 7, "ts": at, "dur": us, "name": kernel, "args": {"hlo_module": "fig7", "hlo_op": op}}
-            for at, us, kernel, op in ((10, 4.25, "wrapped_power", "power.1"), (20, 2, "nobodys", "nobodys"))]}))
-        stitchwork("view", MODEL, "--planners", "astitch,xla", "--run", str(cls.ran), "--profile", str(cls.profiled), "-o", str(cls.file))
-        cls.plans = {p: document("plan", MODEL, "--planner", p) for p in ("astitch", "xla")}
+        cls.make(pathlib.Path(cls.folder.name))
         cls.browser = browser.Browser(program)
 
     @classmethod
@@ -65,6 +64,23 @@ class Page(unittest.TestCase):
 
     def selected_rows(self):
         return self.ask("[...document.querySelectorAll('#pane tr.selected')].map((r) => r.dataset.key)")
+
+    def found(self, query):
+        self.ask(f"(() => {{ const q = document.getElementById('query'); q.value = {json.dumps(query)}; stitchwork.search(); }})()")
+        return self.ask("(stitchwork.found || []).map((n) => stitchwork.plan.nodes[n].label)")
+
+
+class Page(InBrowser):
+    @classmethod
+    def make(cls, folder):
+        cls.file = folder / "page.html"
+        cls.ran = folder / "run.json"
+        cls.ran.write_text(stitchwork("run", MODEL, "--planner", "astitch", "--json"))
+        # One op is a kernel of a name, one kernel is nobody's.
+        cls.profiled = folder / "trace.json"
+        cls.profiled.write_text(xprof(MODEL, (10, 4.25, "wrapped_power", "power.1"), (20, 2, "nobodys", "nobodys")))
+        stitchwork("view", MODEL, "--planners", "astitch,xla", "--run", str(cls.ran), "--profile", str(cls.profiled), "-o", str(cls.file))
+        cls.plans = {p: document("plan", MODEL, "--planner", p) for p in ("astitch", "xla")}
 
     def click_box(self, label, times=1):
         """In the graph that is in front, the box of that label, which is shown first."""
@@ -159,18 +175,15 @@ class Page(unittest.TestCase):
         self.assertEqual(overlapping, 0)
 
     def test_search_finds_by_words_and_filters(self):
-        def found(query):
-            self.ask(f"(() => {{ const q = document.getElementById('query'); q.value = {json.dumps(query)}; stitchwork.search(); }})()")
-            return self.ask("(stitchwork.found || []).map((n) => stitchwork.plan.nodes[n].label)")
         plan = self.plans["astitch"]
         with_scheme = {op for k in plan["kernels"] for op, s in k["schemes"].items() if s == "regional"}
         self.assertTrue(with_scheme)
-        self.assertEqual(set(found("scheme:regional")), with_scheme)
+        self.assertEqual(set(self.found("scheme:regional")), with_scheme)
         kernel = plan["kernels"][0]
-        self.assertEqual(found(f"kernel:{kernel['id']}"), [f"{kernel['id']} {kernel['name']}"])
-        self.assertTrue(all(label.startswith("reduce") for label in found("op:reduce")) and found("op:reduce"))
-        self.assertEqual(found("dtype:f64"), [])
-        self.assertIn("no filter 'colour'", (found("colour:red"), self.ask("document.getElementById('found').textContent"))[1])
+        self.assertEqual(self.found(f"kernel:{kernel['id']}"), [f"{kernel['id']} {kernel['name']}"])
+        self.assertTrue(all(label.startswith("reduce") for label in self.found("op:reduce")) and self.found("op:reduce"))
+        self.assertEqual(self.found("dtype:f64"), [])
+        self.assertIn("no filter 'colour'", (self.found("colour:red"), self.ask("document.getElementById('found').textContent"))[1])
         # By keys: the first hit is selected.
         self.browser.key("Escape")
         self.ask("document.getElementById('query').value = ''")
@@ -263,6 +276,117 @@ class Page(unittest.TestCase):
         self.assertEqual(len(self.ask("[...document.querySelectorAll('.mark.selected')].map((m) => m.dataset.mark)")), 2)
         self.browser.click_on("#theme")
         self.browser.click_on("#theme")
+
+
+def large_model(softmaxes):
+    """HLO of 4 ops a softmax (without its maximum), one behind the other, and a loop in their middle."""
+    ops, last = ["p = f32[4,8] parameter(0)", "zero = f32[] constant(0)", "start = s32[] constant(0)"], "p"
+    for i in range(softmaxes):
+        if i == softmaxes // 2:
+            ops += [f"carry = (s32[], f32[4,8]) tuple(start, {last})", "loop = (s32[], f32[4,8]) while(carry), condition=cond, body=body",
+                    "looped = f32[4,8] get-tuple-element(loop), index=1"]
+            last = "looped"
+        ops += [f"e{i} = f32[4,8] exponential({last})", f"r{i} = f32[4] reduce(e{i}, zero), dimensions={{1}}, to_apply=sum",
+                f"b{i} = f32[4,8] broadcast(r{i}), dimensions={{0}}", f"d{i} = f32[4,8] divide(e{i}, b{i})"]
+        last = f"d{i}"
+    return "\n".join(["HloModule large",
+                      "sum { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }",
+                      "cond { c = (s32[], f32[4,8]) parameter(0)  i = s32[] get-tuple-element(c), index=0  n = s32[] constant(5)  ROOT less = pred[] compare(i, n), direction=LT }",
+                      "body { c2 = (s32[], f32[4,8]) parameter(0)  i2 = s32[] get-tuple-element(c2), index=0  one = s32[] constant(1)  next = s32[] add(i2, one)",
+                      "  x = f32[4,8] get-tuple-element(c2), index=1  y = f32[4,8] tanh(x)  ROOT t = (s32[], f32[4,8]) tuple(next, y) }",
+                      "ENTRY main {", *ops, f"ROOT out = f32[4,8] negate({last})", "}", ""])
+
+
+class Excerpt(InBrowser):
+    """A page of a model of 12,000 ops around its loop: a plan of a file, which rewrote the model, and a planner's, which ran and was profiled."""
+    @classmethod
+    def make(cls, folder):
+        cls.model, cls.file, files = folder / "large.hlo", folder / "page.html", {}
+        cls.model.write_text(large_model(3000))
+        for planner in ("korch", "xla"):
+            files[planner] = folder / f"{planner}.json"
+            files[planner].write_text(stitchwork("plan", str(cls.model), "--planner", planner, "--json"))
+        cls.plans = {planner: json.loads(file.read_text()) for planner, file in files.items()}
+        cls.ran, profile = folder / "run.json", folder / "trace.json"
+        cls.ran.write_text(stitchwork("run", str(cls.model), "--planner", "xla", "--json"))
+        profile.write_text(xprof("large", (10, 4.25, "on_the_page", "r1400"), (20, 2, "elsewhere", "r2900"), (30, 1, "nobodys", "nobodys")))
+        stitchwork("view", str(cls.model), "--plan", str(files["korch"]), "--planners", "xla", "--run", str(cls.ran), "--profile", str(profile),
+                   "--around", "loop", "-o", str(cls.file))
+
+    def test_it_says_what_it_leaves_out(self):
+        told, plan = self.details(), self.plans["korch"]
+        excerpt = self.ask("stitchwork.plan.excerpt")
+        self.assertEqual(excerpt["of_steps"], len(plan["steps"]))
+        self.assertLess(excerpt["steps"], excerpt["of_steps"])
+        self.assertIn(f"{excerpt['steps']:,} steps of {len(plan['steps']):,}", told)
+        self.assertIn("--around OP", told)
+        self.assertIn(f"{plan['predicted_us']:.1f} µs modelled", told)
+        self.assertIn("of the steps on this page", (self.browser.click_on("[data-tab='timeline']"), self.ask("document.getElementById('pane').innerText"))[1])
+
+    def test_the_table_has_the_whole_plans_numbers_of_the_steps_shown(self):
+        for planner, plan in self.plans.items():
+            self.open(f"#plan={planner}")
+            steps = {s["id"]: s for s in plan["steps"]}
+            rows = self.ask("[...document.querySelectorAll('#pane tr[data-i]')].map((r) => [r.dataset.key, r.cells[2].innerText.trim()])")
+            entry = [(key, time) for key, time in rows if key in steps]
+            self.assertTrue(entry)
+            for key, time in entry:
+                self.assertEqual(time, f"{steps[key]['predicted_us']:.2f}", key)
+
+    def test_why_is_as_explain_has_it_and_a_link_survives_a_reload(self):
+        for planner, op in (("xla", "r1400"), ("korch", "d1501"), ("xla", "loop"), ("xla", "y")):
+            self.open(f"#plan={planner}&op={op}")
+            told, said = self.details(), document("explain", str(self.model), op, "--planner", planner)
+            self.assertTrue(told.startswith(op), told[:60])
+            self.assertTrue(said["placements"] or said["neighbours"])
+            for at in said["placements"]:
+                for text in (at["scheme"], at["role"], at["mapping"], at["kernel"]):
+                    self.assertIn(text, told)
+            for neighbour in said["neighbours"]:
+                self.assertIn(" ".join(neighbour["refusal"]["why"].split()), told)
+            address = self.ask("location.hash")
+            self.browser.reload()
+            self.assertEqual((self.ask("location.hash"), self.details()), (address, told))
+
+    def test_search_and_links_say_what_is_not_on_the_page(self):
+        self.assertEqual(self.found("d1501"), ["d1501"])
+        self.browser.key("Escape")
+        self.assertEqual(self.found("d2900"), [])
+        self.assertEqual(self.ask("document.getElementById('found').textContent"), "not on this page")
+        self.open("#op=d2900")
+        self.assertIn("The link's op d2900 is not on this page", self.details())
+        self.browser.click_on("#pane tr[data-i]")
+        self.browser.key("Escape")
+        self.assertNotIn("The link's", self.details())
+
+    def test_a_rewriting_leads_to_its_op(self):
+        self.open("#tab=rewritings&op=d1501")
+        ours = self.ask("[...document.querySelectorAll('#pane tr[data-i]')].length")
+        self.assertGreater(ours, 0)
+        self.browser.click_on("#pane tr[data-i]")
+        self.assertIn(self.plans["korch"]["rewrites"][0]["rule"], self.details())
+
+    def test_runs_and_profiles_stand_beside_the_steps_shown(self):
+        self.open("#plan=xla&op=r1400")
+        step = next(s for s in json.loads(self.ran.read_text())["steps"] if s["id"] == self.selected_rows()[0])
+        heads = self.ask("[...document.querySelectorAll('#pane th')].map((h) => h.innerText.replace(/[▾▴]/, '').trim())")
+        cells = self.ask("[...document.querySelector('#pane tr.selected').cells].map((c) => c.innerText.trim())")
+        self.assertEqual(dict(zip(heads, cells))["time"], f"{step['time_us']:.2f} µs")
+        self.open("#plan=xla&tab=profile")
+        rows = self.ask("[...document.querySelectorAll('#pane tr[data-i]')].map((r) => [...r.cells].map((c) => c.innerText.trim()))")
+        self.assertEqual([(row[1], row[2]) for row in rows], [("on_the_page", "4.25"), ("nobodys", "1.00")])
+        told = self.ask("document.querySelector('#pane pre').innerText")
+        self.assertIn("launches of the steps on this page", told)
+        self.assertIn("3 launches", told)
+        self.browser.click_on("#pane tr[data-i='0']")
+        self.assertIn("imported", self.details())
+
+    def test_an_op_that_is_not_there_is_one_line(self):
+        page = self.file.with_name("none.html")
+        said = subprocess.run([STITCHWORK, "view", str(self.model), "--planners", "xla", "--around", "nosuch", "-o", str(page)], capture_output=True, text=True, check=False)
+        self.assertEqual((said.returncode, said.stdout, said.stderr.count("\n")), (1, "", 1))
+        self.assertIn("'nosuch'", said.stderr)
+        self.assertFalse(page.exists())
 
 
 if __name__ == "__main__":

@@ -40,6 +40,7 @@ class Addressed {
     this.tab = given.get("tab") || (this.beside ? "diff" : this.tab);
     if (show && changed) this.showPlans();
     let s = null;
+    this.absent = null;
     const stepOf = (key) => plan.stepById.get(key);
     if (given.has("op")) {
       const at = plan.find(given.get("op"));
@@ -56,6 +57,8 @@ class Addressed {
     } else if (given.has("layer") && plan.nodes[+given.get("layer")]) s = selectionOf(plan, +given.get("layer"));
     if (s && s.node === undefined) { s.node = plan.nodeOfStep.get(s.step) ?? -1; s.body = plan.rows[s.step].body;
       if (s.group >= 0 && s.node >= 0) s.node = plan.nodes[s.node].children.find((c) => plan.nodes[c].group === s.group) ?? s.node; }
+    // What the address names and the page has not; told until something is selected.
+    if (!s) this.absent = ["op", "kernel", "step", "group"].filter((key) => given.has(key)).map((key) => `${key} ${given.get(key)}`)[0] || null;
     this.selection = s;
     if (show) this.follow({ from: "address" });
     this.reading = false;

@@ -179,6 +179,7 @@ class App extends Addressed {
       if (s.plan !== this.plan) this.focusView(s.plan);
     }
     this.selection = s;
+    this.absent = null;
     this.follow(how);
     if (how.from !== "address") this.writeAddress(true);
   }
@@ -259,7 +260,7 @@ class App extends Addressed {
   detailsHtml() {
     lazyLists.length = 0;
     const s = this.selection;
-    if (!s) return nothingHtml(this.plan);
+    if (!s) return absentHtml(this.plan, this.absent) + nothingHtml(this.plan);
     if (s.op >= 0) return opHtml(s.plan, s);
     if (s.step >= 0) return s.group >= 0 && s.plan.kernel(s.step) ? groupHtml(s.plan, s.step, s.group) : stepHtml(s.plan, s.step);
     return s.node > 0 ? nodeHtml(s.plan, s.node) : nothingHtml(s.plan);
@@ -343,7 +344,7 @@ class App extends Addressed {
     const found = text.trim() ? findNodes(this.plan, query) : null;
     this.found = found;
     this.hit = -1;
-    byId("found").textContent = !found ? "" : query.error || (found.length ? counted(found.length, "hit") : "nothing");
+    byId("found").textContent = !found ? "" : query.error || (found.length ? counted(found.length, "hit") : this.plan.excerpt ? "not on this page" : "nothing");
     byId("found").classList.toggle("error", !!query.error);
     this.markHits();
     this.outline.load();

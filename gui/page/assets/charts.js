@@ -24,7 +24,7 @@ class Timeline {
     this.app = app;
     this.plan = plan.load();
     this.times = schedule(plan);
-    host.innerHTML = `<canvas class="timeline" tabindex="0" role="img" aria-label="Timeline"></canvas><p class="note">${us(this.times.total)} · ${escapeHtml(this.times.method)} · ${counted(this.times.streams, "stream")} · dashed: grid barriers, phases drawn equally long · wheel zooms, dragging moves</p>`;
+    host.innerHTML = `<canvas class="timeline" tabindex="0" role="img" aria-label="Timeline"></canvas><p class="note">${us(this.times.total)}${plan.excerpt ? " of the steps on this page" : ""} · ${escapeHtml(this.times.method)} · ${counted(this.times.streams, "stream")} · dashed: grid barriers, phases drawn equally long · wheel zooms, dragging moves</p>`;
     this.canvas = host.firstChild;
     this.host = host;
     this.range = d3.scaleLinear().domain([0, Math.max(this.times.total, 1e-3)]);
@@ -187,7 +187,7 @@ class Memory {
   constructor(app, plans, host) {
     const shown = plans.filter((p) => p.memory.steps.length);
     if (!shown.length) { host.innerHTML = `<p class="note">The plan has no steps.</p>`; return; }
-    const peaks = shown.map((p) => `<li>${escapeHtml(p.name)}: peak ${bytesText(p.memory.peak_bytes)} (modelled) at ${p.memory.peak_step === null ? "a step that is not on this page" : "step " + p.memory.peak_step}</li>`).join("");
+    const peaks = shown.map((p) => `<li>${escapeHtml(p.name)}: peak ${bytesText(p.memory.peak_bytes)} (modelled) at ${p.memory.peak_step === null ? "a step that is not on this page" : `step ${p.memory.peak_step}${p.excerpt ? " of those on this page" : ""}`}</li>`).join("");
     host.innerHTML = `<div class="pair"><figure><figcaption><b>Device memory over the steps</b> ${keysHtml(app, shown)}</figcaption><ul class="peaks">${peaks}</ul></figure>
       <figure><figcaption><b>Buffers of ${escapeHtml(app.plan.name)}</b> <span class="quiet">from first to last step, largest first; darker: alive at the peak</span></figcaption></figure></div>`;
     const [left, right] = host.querySelectorAll("figure");

@@ -64,7 +64,7 @@ function rewritingsPane(app, plan, host) {
 // Another tool's launches, each with what it stands for, beside the plan's modelled time.
 function profilePane(app, plan, host) {
   const rows = plan.profile.launches.map(([kernel, time, standsFor, rule, steps, why], i) => ({ kernel, time, standsFor, rule, steps, why, i }));
-  host.innerHTML = `<div></div><pre class="note" style="white-space:pre-wrap">${escapeHtml(plan.profile.summary + plan.profile.findings)}</pre>`;
+  host.innerHTML = `<div></div><pre class="note" style="white-space:pre-wrap">${escapeHtml((plan.excerpt ? "Above: launches of the steps on this page, and those of no step. Below: the whole profile.\n" : "") + plan.profile.summary + plan.profile.findings)}</pre>`;
   const step = (row) => (row.steps.length ? row.steps.map((s) => plan.rows[s].id).join(", ") : "");
   const modelled = (row) => (row.steps.length === 1 ? plan.rows[row.steps[0]].predicted_us : -1);
   return new Table(host.firstChild, [

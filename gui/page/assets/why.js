@@ -224,6 +224,12 @@ function excerptHtml(plan) {
     <h4>Costliest steps of the whole plan, ${plan.method}</h4><table>${e.costliest.map((s) => `<tr><td>${escapeHtml(s.id)} ${escapeHtml(s.name)}</td><td class="quiet">${s.around === null ? "" : "around " + escapeHtml(s.around)}</td><td class="number">${us(s.predicted_us)}</td></tr>`).join("")}</table>`;
 }
 
+// What a link leads to and the page has not.
+function absentHtml(plan, absent) {
+  if (!absent) return "";
+  return `<p>The link's ${escapeHtml(absent)} is not on this page${plan.excerpt ? ", which is an excerpt: <code>stitchwork view --around OP</code> makes one around another op" : ""}.</p>`;
+}
+
 function nothingHtml(plan) {
   const options = Object.entries(plan.plan.options).map(([k, v]) => `${escapeHtml(k)}=${escapeHtml(v)}`).join(", "), c = plan.plan.counts;
   return `<h2>${escapeHtml(plan.page.model.path)}</h2><p class="quiet">planned by <b>${escapeHtml(plan.name)}</b> on ${escapeHtml(plan.page.device.name)}</p>
