@@ -27,7 +27,7 @@ class KernelCounter {
  private:
   /// A thread's requests.
   struct ThreadLoads {
-    double together = 0;  ///< that stand before one instruction: loads_of_expressions()
+    double together = 0;  ///< of one element or row: loads_of_expressions()
     double vector = 0;    ///< of all arrays for one element or vector, those behind a guard left out
     double staged = 0;    ///< of a range, all of which are in flight together
     double accesses = 0;  ///< of all warps
@@ -106,8 +106,9 @@ class KernelCounter {
   void count_in_l1(double requests, double sectors);
   /// Stores or loads of kept elements in shared memory: a lane a bank.
   void count_kept(double accesses);
-  /// Those that a compiler leaves together where none goes ahead: it puts a load before the instruction that
-  /// uses it, and that may use several.
+  /// Those of one element or row that the code has in flight together: ptxas moves loads ahead of the
+  /// arithmetic between them (docs/simulator.md, "Loads in flight"), but not ahead of a branch or of their
+  /// own index.
   double loads_of_expressions(const Group& group, const GroupEvaluations& found, int level) const;
   /// Of `touched` sectors of all warps those that the L1 does not have: the first of each in a block.
   double beyond_l1(const Group& group, const Evaluation& e, double touched) const;

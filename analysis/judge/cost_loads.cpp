@@ -49,45 +49,10 @@ class Expressions {
     }
   }
 
-  /// The value whose instruction takes this one, -1 for a root's reduction. What is added to a product is one
-  /// instruction with it.
-  int user_of(int v) const {
-    const int user = computed_from(v);
-    if (user < 0 || op_of(user) != Op::kMultiply) return user;
-    const int sum = computed_from(user);
-    return sum < 0 || op_of(sum) == Op::kAdd || op_of(sum) == Op::kSubtract ? sum : user;
-  }
-
   /// The piece of a concatenation, padding or update that the value is computed in, by what chooses between
   /// the pieces and the piece's value; {-1, -1} outside of all. Each is a branch of its own: no load of one
   /// is in flight with a load of another.
   std::pair<int, int> piece_of(int v) const { return pieces_[static_cast<std::size_t>(v)]; }
-
-  /// Adds to `loads` those that come before the first instruction or branch; whether there was one.
-  bool loads_before_use(int root, int& loads) const {
-    struct Visit {
-      int value;
-      std::size_t next = 0;  ///< operand
-    };
-    std::vector<Visit> path{{root}};  // chains are as long as the kernel
-    while (!path.empty()) {
-      Visit& at = path.back();
-      const std::vector<int>& operands = operands_[static_cast<std::size_t>(at.value)];
-      if (at.next < operands.size()) {
-        const int operand = operands[at.next++];
-        if (!chooses(at.value) || !is_guarded(at.value, operand))
-          path.push_back({operand});
-        else if (loads > 0)
-          return true;
-        continue;
-      }
-      const bool load = found_.values[static_cast<std::size_t>(at.value)].load;
-      loads += load;
-      if (!load && loads > 0 && def(op_of(at.value)).instructions > 0) return true;
-      path.pop_back();
-    }
-    return false;
-  }
 
  private:
   const Evaluation& at(int v) const { return found_.values[static_cast<std::size_t>(v)]; }
@@ -98,12 +63,6 @@ class Expressions {
     return at(piece).map.constraints.size() > at(choice).map.constraints.size() ||
            operands_[static_cast<std::size_t>(choice)].size() > 1;
   }
-  int computed_from(int v) const {
-    do v = found_.values[static_cast<std::size_t>(v)].by;
-    while (v >= 0 && def(op_of(v)).instructions == 0);
-    return v;
-  }
-
   const Computation& computation_;
   const GroupEvaluations& found_;
   std::vector<std::vector<int>> operands_;
@@ -197,32 +156,23 @@ double KernelCounter::loads_of_expressions(const Group& group, const GroupEvalua
                                            int level) const {
   const Expressions values(computation_, found);
   struct Piece {
-    std::map<std::pair<int, NodeId>, int> operands;  ///< of a value, or of a root's reduction
-    int most = 1;
-    double loads = 0;  ///< as often as they are made
+    int direct = 0, indexed = 0;  ///< by an index that is loaded
+    double loads = 0;             ///< as often as they are made
   };
-  std::map<std::pair<int, int>, Piece> pieces;
+  // Element-wise tasks make all roots in one loop; of rows and columns a root may have one of its own.
+  const bool one_loop = is<mapping::Elements>(group.mapping);
+  std::map<std::pair<std::pair<int, int>, NodeId>, Piece> pieces;
   for (std::size_t v = 0; v < found.values.size(); ++v) {
     const Evaluation& load = found.values[v];
     if (!load.load || level_of(load.root) != level) continue;
-    const int user = values.user_of(static_cast<int>(v));
-    Piece& piece = pieces[values.piece_of(static_cast<int>(v))];
-    piece.most = std::max(piece.most, ++piece.operands[{user, user < 0 ? load.root : kNoNode}]);
+    Piece& piece = pieces[{values.piece_of(static_cast<int>(v)), one_loop ? kNoNode : load.root}];
+    ++(load.map.runtime.empty() ? piece.direct : piece.indexed);
     piece.loads += evaluation_count(load.map);
-  }
-  // Element-wise tasks without a guard begin with what the first instruction uses and stands before it.
-  if (const auto whole = pieces.find({-1, -1});
-      whole != pieces.end() && is<mapping::Elements>(group.mapping) && layout_of(group).unguarded > 0) {
-    int first = 0;
-    for (std::size_t v = 0; v < found.values.size() && first == 0; ++v)
-      if (found.values[v].by < 0 && level_of(found.values[v].root) == level)
-        values.loads_before_use(static_cast<int>(v), first);
-    whole->second.most = std::max(whole->second.most, first);
   }
   double loads = 0, together = 0;
   for (const auto& [at, piece] : pieces) {
     loads += piece.loads;
-    together += piece.loads * piece.most;
+    together += piece.loads * std::max(piece.direct, piece.indexed);
   }
   return loads > 0 ? together / loads : 1;
 }
@@ -230,9 +180,10 @@ double KernelCounter::loads_of_expressions(const Group& group, const GroupEvalua
 void KernelCounter::count_in_flight(const Group& group, const ThreadLoads& loads) {
   const Layout layout = layout_of(group);
   double in_flight = loads.together;
-  // Where vectors or unrolling ask for it, loads go ahead of the arithmetic: those of all arrays together.
-  if (layout.width > 1 || layout.unroll > 1 || layout.in_tile || loads.staged > 0)
-    in_flight = std::max(in_flight, loads.staged + loads.vector * layout.loaded_together());
+  // Loops over a thread's vectors are unrolled: loads of the next ones go ahead of the arithmetic, too.
+  in_flight = std::max(in_flight, loads.staged + loads.vector * layout.loaded_together());
+  // Turns are unrolled: loads of a later row go ahead of the exchanges of an earlier one.
+  in_flight *= static_cast<double>(layout.turns);
   const double most = group.across.empty() ? kMaxLoadsInFlight : kMaxLoadsInFlightAcross;
   loads_made_ += loads.accesses;
   loads_in_flight_ += (loads.accesses - loads.copies - loads.folds) * std::clamp(in_flight, 1.0, most) +

@@ -159,11 +159,27 @@ std::vector<Run> Layout::runs() const {
   return runs;
 }
 
+namespace {
+
+/// Trips of a loop of constant length that NVRTC leaves in one basic block. Measured with nvcc 13.0 over
+/// sums of one array, six bodies, 5 to 400 trips: short loops wholly, of longer ones the largest power of
+/// two that divides them.
+std::int64_t unrolled_trips(std::int64_t trips) {
+  constexpr std::int64_t kWhole = 64, kMost = 16;
+  return trips <= kWhole ? trips : std::gcd(trips, kMost);
+}
+
+}  // namespace
+
 double Layout::loaded_together() const {
-  const std::int64_t all = std::max<std::int64_t>(1, vectors);
-  const std::int64_t at_once = std::min<std::int64_t>(unroll, all);
-  const std::int64_t body = std::min(unguarded, all) / at_once * at_once;
-  return static_cast<double>(body * at_once + all - body) / static_cast<double>(all);
+  double together = 0, all = 0;
+  for (const Run& run : runs()) {
+    const std::int64_t vectors_of_run = run.end - run.first;
+    const std::int64_t trips = run.guarded ? 1 : unrolled_trips(vectors_of_run / run.at_once);
+    all += static_cast<double>(vectors_of_run);
+    together += static_cast<double>(vectors_of_run * run.at_once * trips);
+  }
+  return all > 0 ? together / all : 1;
 }
 
 double Layout::in_flight() const {

@@ -84,7 +84,8 @@ struct Layout {
   /// One after the other: the head, unguarded vectors `unroll` at a time, then the others one by one, or
   /// likewise where they go together.
   std::vector<Run> runs() const;
-  /// Of an array, vectors that are in flight together with one, on the average of a thread's.
+  /// Of an array, vectors whose loads the compiled code has together with one's, on the average of a
+  /// thread's: loops over them are unrolled.
   double loaded_together() const;
   /// Vectors a thread has in flight at a time, on the average of its batches.
   double in_flight() const;

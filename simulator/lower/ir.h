@@ -59,8 +59,6 @@ std::vector<bool> blocks_in_loops(const std::vector<IrBlock>& blocks);
 /// at once: what the PTX asks for before a result is needed, or what ptxas issues together of loads that do
 /// not hang on each other, whatever stands between them in the PTX.
 int loads_in_flight(const IrBlock& block);
-/// The same in the order of the PTX: the longest run of loads before one of their results is needed.
-int loads_in_order(const IrBlock& block);
 
 /// Replaces uses of copies by their source and drops what becomes dead.
 void propagate_copies(IrFunction& f);

@@ -84,8 +84,7 @@ class Hoisted {
   int guard_ = 0, floor_ = 0, stored_ = 0, last_ = 0;
 };
 
-}  // namespace
-
+/// In the order of the PTX: the longest run of loads before one of their results is needed.
 int loads_in_order(const IrBlock& block) {
   std::set<std::uint32_t> pending;
   int best = 0, run = 0;
@@ -103,6 +102,8 @@ int loads_in_order(const IrBlock& block) {
   }
   return best;
 }
+
+}  // namespace
 
 int loads_in_flight(const IrBlock& block) {
   return std::max(loads_in_order(block), std::min(Hoisted(block).most(), kMostHoisted));

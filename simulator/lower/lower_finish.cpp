@@ -130,8 +130,8 @@ SlotInit slot_init(const Value& value, std::uint32_t offset) {
 
 void Lowering::finish(Program& p) {
   for (IrBlock& b : f_.blocks) {
-    b.weights.loads_in_flight = loads_in_order(b);
-    p.info.loads_in_flight = std::max(p.info.loads_in_flight, loads_in_flight(b));
+    b.weights.loads_in_flight = loads_in_flight(b);
+    p.info.loads_in_flight = std::max(p.info.loads_in_flight, b.weights.loads_in_flight);
   }
   const SlotAssignment slots = assign_slots(f_);
   const std::vector<int> meet = immediate_postdominators(f_.blocks);

@@ -84,7 +84,7 @@ struct BlockWeights {
   std::uint32_t issue = 0;                                   ///< IssueSlots::all
   std::array<std::uint32_t, sim::kPipes> issue_unguarded{};  ///< parts of unguarded instructions
   std::array<std::uint32_t, kTensorTypes> multiply_adds{};   ///< of matrix instructions, by TensorType
-  int loads_in_flight = 0;                                   ///< longest run of independent global loads
+  int loads_in_flight = 0;                                   ///< KernelInfo::loads_in_flight, of this block
 };
 
 struct SourcePosition {

@@ -106,8 +106,8 @@ TEST(Cost, LoadsInFlightAreTheVectorsOfAllArrays) {
   EXPECT_NEAR(in_flight("m = f32[65536,1024] multiply(p, q)\n"), 2, 0.01);
 }
 
-// What is added to a product is one instruction with it, and waits for both.
-TEST(Cost, LoadsThatDoNotGoAheadStandBeforeTheInstructionThatUsesThem) {
+// ptxas moves loads ahead of the arithmetic between them (LoadOrder of the simulator).
+TEST(Cost, LoadsOfAnElementThatDoNotHangOnEachOtherAreInFlightTogether) {
   const auto in_flight = [](const char* ops) {
     const Graph graph = graph_of(std::string("p = f32[64,100] parameter(0)\n q = f32[64,100] parameter(1)\n"
                                              "s = f32[64,100] parameter(2)\n") +
@@ -117,7 +117,13 @@ TEST(Cost, LoadsThatDoNotGoAheadStandBeforeTheInstructionThatUsesThem) {
   const char* product = "m = f32[64,100] multiply(p, q)\n";
   EXPECT_DOUBLE_EQ(in_flight("ROOT n = f32[64,100] negate(p)"), 1);
   EXPECT_DOUBLE_EQ(in_flight((std::string(product) + "ROOT n = f32[64,100] add(m, s)").c_str()), 3);
-  EXPECT_DOUBLE_EQ(in_flight((std::string(product) + "ROOT n = f32[64,100] maximum(m, s)").c_str()), 2);
+  EXPECT_DOUBLE_EQ(in_flight((std::string(product) + "ROOT n = f32[64,100] maximum(m, s)").c_str()), 3);
+  // What is gathered follows its index, beside which the other operand is in flight.
+  EXPECT_DOUBLE_EQ(
+      in_flight("i = s32[64,1] parameter(3)\n g = f32[64,100] gather(p, i), offset_dims={1}, "
+                "collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1,100}\n"
+                "ROOT n = f32[64,100] add(g, s)"),
+      2);
 }
 
 // Pieces of a concatenation are branches: what one loads is not in flight with what another one does, nor
