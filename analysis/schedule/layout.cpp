@@ -172,6 +172,19 @@ std::int64_t unrolled_trips(std::int64_t trips) {
 }  // namespace
 
 double Layout::loaded_together() const {
+  // Scalar rows are one loop, unrolled by 4, or wholly where it is short and every thread has all of it
+  // (codegen/print/print_step.cpp).
+  if (lane_dim == 1 && width == 1 && unroll == 1 && !in_tile) {
+    constexpr std::int64_t kShort = 8, kBy = 4;
+    if (vectors <= kShort)
+      return unguarded >= vectors ? static_cast<double>(std::max<std::int64_t>(1, vectors)) : 1;
+    const auto together = [](std::int64_t of) {
+      return static_cast<double>(of / kBy * kBy * kBy + of % kBy);
+    };
+    const double longer = static_cast<double>(length - unguarded * stride) / static_cast<double>(stride);
+    return (together(unguarded) + longer * (together(vectors) - together(unguarded))) /
+           (static_cast<double>(length) / static_cast<double>(stride));
+  }
   double together = 0, all = 0;
   for (const Run& run : runs()) {
     const std::int64_t vectors_of_run = run.end - run.first;
