@@ -144,7 +144,9 @@ void KernelCounter::count_load(const Group& group, const Evaluation& e, int agai
     // What does not move in vectors is as many loads, one after the other without waiting.
     const int moves = layout.width / at_once;
     const double requests = moves * std::max(1.0, at_once * bytes / kLaneBytes);
-    const bool guarded = !layout.holds(e.map) || !e.map.runtime.empty();
+    // A scalar's condition is a branch.
+    const bool branch = layout.width == 1 && !e.map.constraints.empty();
+    const bool guarded = branch || !layout.holds(e.map) || !e.map.runtime.empty();
     if (!guarded) loads.vector += requests;
   }
   double& touched = touched_by(group, e);
