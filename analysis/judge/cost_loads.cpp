@@ -322,6 +322,11 @@ void KernelCounter::count_store(const Group& group, NodeId op, const Placement& 
 
 void KernelCounter::count_fold(const Node& reduce, std::int64_t partials) {
   const int before = std::exchange(level_, level_ + 1);
+  const std::optional<Deal> deal = deal_;
+  if (deal_) {  // of a result's tasks the first one folds
+    deal_->tasks = std::max<std::int64_t>(1, deal_->tasks / partials);
+    deal_->takers = std::min(deal_->takers, deal_->tasks);
+  }
   const double loads = std::max(1.0, static_cast<double>(reduce.shape.elements_count()) / kWarp) *
                        static_cast<double>(partials);
   const double sectors =
@@ -336,6 +341,7 @@ void KernelCounter::count_fold(const Node& reduce, std::int64_t partials) {
   loads_made_ += loads;
   loads_in_flight_ += loads * std::min(static_cast<double>(partials), kMaxLoadsInFlight);
   level_ = before;
+  deal_ = deal;
 }
 
 }  // namespace stitchwork::costs
