@@ -72,6 +72,8 @@ class KernelCounter {
   double combining_instructions(const Node& reduce) const;
   /// The threads of a row add up what each of them has.
   void count_combining(const Group& group, const Node& reduce);
+  /// The same of columns in vectors (analysis/schedule/layout.h, ColumnVectors), with what their guards take.
+  void count_column_vectors(const Group& group, const Node& reduce);
   /// And, in a cluster, the blocks.
   void count_exchange(const Deal& deal, double warps);
   /// Behind its tasks every block adds up, an accumulator a thread at a time, what the rows of its last task

@@ -312,8 +312,10 @@ SW_FN T sw_columns_reduce(const T (&v)[kCount], int first, int from, int to, T* 
   __syncthreads();
   T result = v[0];
   if (threadIdx.x < kRows) {
-    result = workspace[threadIdx.x];
-    for (int slice = 1; slice < kSlices; ++slice) result = R::of(result, workspace[slice * kRows + threadIdx.x]);
+    const T* const column = workspace + threadIdx.x;
+    result = column[0];
+#pragma unroll 8
+    for (int slice = 1; slice < kSlices; ++slice) result = R::of(result, column[slice * kRows]);
   }
   return result;
 }

@@ -157,7 +157,9 @@ void StepPrinter::print_batch(const Batches& batches, const Layout& layout, cons
     out_.open(guarded && !batches.guard.empty() ? fmt::format("if ({})", batches.guard) : "");
   };
   const bool in_part = layout.partial_vectors && guarded;
-  std::string left = in_part || in_column_vectors() ? elements_left() : "";
+  // Flat columns end in a guarded vector.
+  const bool ends = in_column_vectors() && (guarded || layout.columns != ColumnVectors::kFlat);
+  std::string left = in_part || ends ? elements_left() : "";
   // A tile has nothing around what was put there element by element.
   if (layout.head && !layout.peeled && in_part) left = elements_inside();
   values_.declare_ahead(static_cast<int>(vectors));
@@ -261,7 +263,7 @@ std::string StepPrinter::element_guard(const Batches& batches, bool guarded) con
                              : fmt::format("col >= 0 && col < {}", number(layout_.cols));
   switch (layout_.columns) {
     case ColumnVectors::kFlat:
-      return guarded ? batches.guard : "";  // it may begin in one col and end in the next
+      return guarded ? "j < left" : "";  // it may begin in one col and end in the next
     case ColumnVectors::kShifted:
       return fmt::format("local_row >= 0 && local_row < {0} && row < {1}", layout_.task_rows,
                          number(layout_.rows));

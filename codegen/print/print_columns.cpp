@@ -36,6 +36,9 @@ void StepPrinter::place_in_columns(const std::string& at) {
   if (layout_.columns == ColumnVectors::kFlat) {
     out_.line(fmt::format("const int place = thread * {} + {};", layout_.width, at));
     out_.line(fmt::format("const int local_row = place % {0}, lane = place / {0};", rows));
+    // The segment's elements are one range: none of a vector needs its col to tell whether it is there.
+    if (at == "0")
+      out_.line(fmt::format("const {} left = elements - (place{});", index_, to_vector(slices * rows)));
   } else {
     out_.line(fmt::format("const int local_row = first_row + {};", at));
   }
@@ -64,6 +67,10 @@ void StepPrinter::print_column_vectors() {
   Batches batches;
   batches.index = "col";
   batches.guard = fmt::format("col < {}", segment.end);
+  if (vectors == ColumnVectors::kFlat) {
+    out_.line(fmt::format("const {} elements = ({} - first_slice) * {};", index_, segment.end, rows));
+    batches.guard = "left > 0";
+  }
   print_batches(batches, layout_);
   out_.close();
   for (std::size_t i = 0; i < step_.roots.size(); ++i)
