@@ -35,15 +35,17 @@ constexpr double kWarpSteps = 5, kShuffleInstructions = 1;
 /// Where a row has several warps: their results through shared memory, a block barrier on either side, and
 /// the warp's steps once more.
 constexpr double kBlockReduceInstructions = 12.8, kBlockReduceAccesses = 2;
-/// Columns in vectors (codegen/print/print_columns.cpp), measured in the simulator over eight shapes of f32, bf16
-/// and f16 on an H200. A warp's places before its first vector: where a vector may begin in one col and end in
-/// the next; where it begins before the task's results, also of each of its elements. Of a guarded vector the
-/// loop and the guard, and of each of its elements; of a shifted vector's element the guard of its result.
+/// Columns in vectors (codegen/print/print_columns.cpp), measured in the simulator over eight shapes of f32,
+/// bf16 and f16 on an H200. A warp's places before its first vector: where a vector may begin in one col and
+/// end in the next; where it begins before the task's results, also of each of its elements. Of a guarded
+/// vector the loop and the guard, and of each of its elements; of a shifted vector's element the guard of its
+/// result.
 constexpr double kFlatTaskInstructions = 20, kShiftedTaskInstructions = 20, kShiftedElementInstructions = 8,
                  kGuardedVectorInstructions = 13, kGuardedElementInstructions = 2,
                  kShiftedGuardInstructions = 1.2;
-/// Through shared memory: a warp's store of four neighbours, or of one of a shifted vector with its guard; of a
-/// warp of results the guards, and of each further slice a load and the combining op beside a share of the loop.
+/// Through shared memory: a warp's store of four neighbours, or of one of a shifted vector with its guard; of
+/// a warp of results the guards, and of each further slice a load and the combining op beside a share of the
+/// loop.
 constexpr double kShiftedStoreInstructions = 2.5, kSliceSumInstructions = 14, kSliceInstructions = 1.3;
 constexpr int kStoredTogether = 4;
 /// Of an element that a thread takes into a later reduction (codegen/prelude/prelude_common.cpp, sw_gather):
@@ -141,7 +143,8 @@ void KernelCounter::count_combining(const Group& group, const Node& reduce) {
 void KernelCounter::count_column_vectors(const Group& group, const Node& reduce) {
   const Layout layout = layout_of(group);
   const double tasks = static_cast<double>(group.deal.block_tasks()), width = layout.width;
-  const bool flat = layout.columns == ColumnVectors::kFlat, shifted = layout.columns == ColumnVectors::kShifted;
+  const bool flat = layout.columns == ColumnVectors::kFlat,
+             shifted = layout.columns == ColumnVectors::kShifted;
   const double slices = static_cast<double>(layout.slices);
   const double busy = tasks * std::ceil(slices * static_cast<double>(layout.places) / (width * kWarp));
   double vectors = 0, guarded = 0;
@@ -155,9 +158,9 @@ void KernelCounter::count_column_vectors(const Group& group, const Node& reduce)
   const double stores = shifted ? width : std::ceil(width / kStoredTogether);
   each += stores * (shifted ? kShiftedStoreInstructions : 1);
   const double results = tasks * std::ceil(static_cast<double>(layout.task_rows) / kWarp);
-  now().warp_instructions +=
-      busy * each + warp_tasks(group.deal) * kBlockReduceInstructions +
-      results * (kSliceSumInstructions + (slices - 1) * (kSliceInstructions + combining_instructions(reduce)));
+  now().warp_instructions += busy * each + warp_tasks(group.deal) * kBlockReduceInstructions +
+                             results * (kSliceSumInstructions +
+                                        (slices - 1) * (kSliceInstructions + combining_instructions(reduce)));
   arithmetic(reduce.shape.dtype) += results * (slices - 1);
   now().ldst_warp_instructions += busy * stores + results * slices;
   // Neighbours of a shifted vector are stored one by one, with a lane's vector between two lanes.

@@ -4,6 +4,7 @@
 
 #include "analysis/facts/choices.h"
 #include "analysis/facts/facts.h"
+#include "analysis/judge/cost_access.h"
 #include "analysis/judge/cost_internal.h"
 #include "analysis/judge/read_again.h"
 #include "analysis/judge/value.h"
@@ -22,13 +23,9 @@ constexpr double kRangeVectors = 4;
 /// Of a lane in a 128-byte request.
 /// Derived from 128 bytes for the 32 lanes of a warp.
 constexpr double kLaneBytes = 4;
-/// More requests of a thread are not counted, though generated code often has them: counted up to 16,
-/// planners take rows in registers for rows in tiles, and the L1 does not hold what these read twice (cross
-/// entropy of 512x50257 bf16 on an H200: estimated 28.5 us, simulated 43.0; in tiles 28.3 and 28.3).
-constexpr double kMaxLoadsInFlight = 8;
-/// Nor of rows that sums across them keep in registers, which nothing reads twice: so many vectors of 16
-/// bytes fill half of the 128 registers that a thread of a block of 512 has. With 8, gradients of RMS norms
-/// of 16384x1024 bf16 were 30.8 us on an H200, simulated 27.9.
+/// Nor, beyond kMaxLoadsInFlight, of rows that sums across them keep in registers, which nothing reads twice:
+/// so many vectors of 16 bytes fill half of the 128 registers that a thread of a block of 512 has. With 8,
+/// gradients of RMS norms of 16384x1024 bf16 were 30.8 us on an H200, simulated 27.9.
 constexpr double kMaxLoadsInFlightAcross = 16;
 
 /// Of a 16-bit float that is loaded, beside the load: into f32, and out of its vector's word. Measured in the

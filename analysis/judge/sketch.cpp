@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <numeric>
 
+#include "analysis/judge/cost_access.h"
 #include "analysis/judge/read_again.h"
 #include "analysis/judge/value.h"
 #include "analysis/schedule/clusters.h"
@@ -14,8 +16,10 @@
 #include "occupancy_model/hardware.h"
 #include "occupancy_model/occupancy.h"
 #include "occupancy_model/timing.h"
+#include "occupancy_model/units.h"
 
 namespace stitchwork {
+using costs::kMaxLoadsInFlight;
 namespace {
 
 /// The share of a thread's registers in which elements of a row stay (analysis/schedule/keep.h); of a longer
@@ -85,10 +89,11 @@ class SketchCounter {
     count_exchange();
     work_.grid_barriers = layout_.segments > 1 ? std::max(1, of_.passes - 1) : 0;
     work_.phases = work_.grid_barriers + 1;
+    work_.busiest_sm = unevenness();
     double us = kernel_time(device_, work_).total_us;
     const auto partials =
         static_cast<double>(deal_.takers * extents(mapping_).cols * sketch_.accumulators * kRegisterBytes);
-    us += share_us(device_, {}, 0, 2 * partials);
+    us += share_us(device_, {}, 0, 2 * partials) + fold_us();
     if (sketch_.waits) us += grid_barrier_us(device_, deal_.blocks()) - grid_barrier_us(device_, 0);
     return us;
   }
@@ -190,11 +195,30 @@ class SketchCounter {
                         (turned_.tile_bytes > 0 ? 1 : passes_);
     work_.ldst_warp_instructions = warps_ * static_cast<double>(layout_.vectors) * passes_;
     work_.global_accesses = work_.ldst_warp_instructions;
-    work_.independent_loads = layout_.in_flight() * layout_.width * domain_.element_bytes / kLaneBytes;
+    work_.independent_loads = std::min(kMaxLoadsInFlight, layout_.loaded_together() * requests_of_vector());
     if (turned_.tile_bytes > 0) {
       const double together = std::min<double>(tile_mapping(mapping_).unroll, elements_);
       work_.independent_loads = together * of_.turned_bytes / kLaneBytes;
     }
+  }
+
+  /// Work of the busiest SM over that of the average one, where none has two blocks: the last tile of columns
+  /// may have few results.
+  double unevenness() const {
+    if (!is<mapping::Columns>(mapping_) || deal_.blocks() > device_.sms) return 1;
+    const auto rows = static_cast<double>(std::max<std::int64_t>(1, domain_.rows));
+    return static_cast<double>(ceil_div(domain_.rows, task_rows(mapping_)) * task_rows(mapping_)) / rows;
+  }
+
+  double requests_of_vector() const {
+    return std::max(1.0, layout_.width * domain_.element_bytes / kLaneBytes);
+  }
+
+  /// Behind the barrier a thread takes a result's partials from L2, so many at a time.
+  double fold_us() const {
+    if (layout_.segments == 1 || combines_atomically(mapping_)) return 0;
+    const double round_trips = std::ceil(static_cast<double>(layout_.segments) / kMaxLoadsInFlight);
+    return round_trips * device_.sm.l2_latency_clocks / device_.clock_ghz / kNanosecondsPerMicrosecond;
   }
 
   void count_instructions() {
@@ -256,8 +280,7 @@ class SketchCounter {
     // Beside a row's vectors the loads of values a column, one by one.
     const double of_rows = static_cast<double>(of_.inputs) / range_.vectors.width,
                  of_columns = 1.0 / layout_.width;
-    const double columns =
-        std::max(1.0, layout_.in_flight() * layout_.width * domain_.element_bytes / kLaneBytes);
+    const double columns = std::min(kMaxLoadsInFlight, layout_.loaded_together() * requests_of_vector());
     work_.independent_loads =
         (of_rows * work_.independent_loads + of_columns * columns) / (of_rows + of_columns);
   }
