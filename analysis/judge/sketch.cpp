@@ -195,7 +195,7 @@ class SketchCounter {
                         (turned_.tile_bytes > 0 ? 1 : passes_);
     work_.ldst_warp_instructions = warps_ * static_cast<double>(layout_.vectors) * passes_;
     work_.global_accesses = work_.ldst_warp_instructions;
-    work_.independent_loads = std::min(kMaxLoadsInFlight, layout_.loaded_together() * requests_of_vector());
+    work_.independent_loads = loads_in_flight();
     if (turned_.tile_bytes > 0) {
       const double together = std::min<double>(tile_mapping(mapping_).unroll, elements_);
       work_.independent_loads = together * of_.turned_bytes / kLaneBytes;
@@ -210,8 +210,12 @@ class SketchCounter {
     return static_cast<double>(ceil_div(domain_.rows, task_rows(mapping_)) * task_rows(mapping_)) / rows;
   }
 
-  double requests_of_vector() const {
-    return std::max(1.0, layout_.width * domain_.element_bytes / kLaneBytes);
+  /// Of columns as the estimate counts them. Of rows those of a batch: with all that NVRTC unrolls, rows that
+  /// registers hold are taken for rows in tiles, for the reason that kMaxLoadsInFlight gives.
+  double loads_in_flight() const {
+    const double requests = layout_.width * domain_.element_bytes / kLaneBytes;
+    if (!is<mapping::Columns>(mapping_)) return layout_.in_flight() * requests;
+    return std::min(kMaxLoadsInFlight, layout_.loaded_together() * std::max(1.0, requests));
   }
 
   /// Behind the barrier a thread takes a result's partials from L2, so many at a time.
@@ -280,7 +284,7 @@ class SketchCounter {
     // Beside a row's vectors the loads of values a column, one by one.
     const double of_rows = static_cast<double>(of_.inputs) / range_.vectors.width,
                  of_columns = 1.0 / layout_.width;
-    const double columns = std::min(kMaxLoadsInFlight, layout_.loaded_together() * requests_of_vector());
+    const double columns = std::max(1.0, loads_in_flight());
     work_.independent_loads =
         (of_rows * work_.independent_loads + of_columns * columns) / (of_rows + of_columns);
   }

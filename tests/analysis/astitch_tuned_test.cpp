@@ -151,7 +151,7 @@ TEST(TunedMapping, ATaskOfFewerRowsThanItHasRoomForReadsNoMore) {
   const Graph graph = stitchwork::testing::dataset("layer_norm_grad_tiny");
   const FusionPlan plan = make_plan(graph, device("h200"), "astitch");
   ASSERT_EQ(plan.kernels.size(), 1u);
-  EXPECT_EQ(plan.kernels[0].launch.grid_barriers, 1);
+  EXPECT_LE(plan.kernels[0].launch.grid_barriers, 1);
   std::int64_t inputs = 0;
   for (const NodeId parameter : graph.entry_computation().parameters)
     inputs += graph.entry_computation().node(parameter).shape.byte_size();
