@@ -1,6 +1,7 @@
 #include "analysis/facts/epilogue.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "analysis/facts/facts.h"
@@ -60,16 +61,17 @@ class Call {
   }
 
  private:
-  /// A broadcast of as many elements as the matrices have columns, along the dimensions that are theirs.
+  /// A broadcast of as many elements as the matrices have columns, along the dimensions that are theirs: the
+  /// last of those that have more than one element.
   bool is_bias(const Node& node) const {
     if (node.op != Op::kBroadcast || is_immediate(computation_, node.id)) return false;
-    const Shape& vector = computation_.node(node.operands[0]).shape;
-    if (vector.elements_count() != columns_) return false;
-    const std::vector<std::int64_t>& along = node.attrs.dimensions;
-    const auto first = static_cast<std::int64_t>(node.shape.dims.size() - along.size());
-    for (std::size_t d = 0; d < along.size(); ++d)
-      if (along[d] != first + static_cast<std::int64_t>(d)) return false;
-    return true;
+    if (computation_.node(node.operands[0]).shape.elements_count() != columns_) return false;
+    const auto is_long = [&](std::int64_t d) { return node.shape.dims[static_cast<std::size_t>(d)] != 1; };
+    std::vector<std::int64_t> along, all;
+    std::ranges::copy_if(node.attrs.dimensions, std::back_inserter(along), is_long);
+    for (std::int64_t d = 0; std::cmp_less(d, node.shape.dims.size()); ++d)
+      if (is_long(d)) all.push_back(d);
+    return along.size() <= all.size() && std::equal(along.rbegin(), along.rend(), all.rbegin());
   }
 
   /// What a bias spreads, through views that have its elements in its order (JAX writes f32[n], f32[1,n],

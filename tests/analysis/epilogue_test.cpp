@@ -72,6 +72,27 @@ TEST(Epilogue, ABiasMayBeSpreadInStepsOfWhichOnlyTheLastRepeatsIt) {
               ElementsAre(ElementsAre("d", "o", "p", "v", "s")));
 }
 
+TEST(Epilogue, DimensionsOfOneElementAreNoRowsOfTheBias) {
+  EXPECT_THAT(calls_of(R"(
+    x = f32[1,64,32] parameter(0)
+    w = f32[32,48] parameter(1)
+    b = f32[1,1,48] parameter(2)
+    d = f32[1,64,48] dot(x, w), lhs_contracting_dims={2}, rhs_contracting_dims={0}
+    p = f32[1,48] reshape(b)
+    v = f32[1,64,48] broadcast(p), dimensions={0,2}
+    s = f32[1,64,48] add(d, v)
+    ROOT r = f32[1,64,48] tanh(s))"),
+              ElementsAre(ElementsAre("d", "v", "s")));
+  EXPECT_THAT(calls_of(R"(
+    x = f32[1,64,32] parameter(0)
+    w = f32[32,64] parameter(1)
+    b = f32[1,64] parameter(2)
+    d = f32[1,64,64] dot(x, w), lhs_contracting_dims={2}, rhs_contracting_dims={0}
+    v = f32[1,64,64] broadcast(b), dimensions={0,1}
+    ROOT s = f32[1,64,64] add(d, v))"),
+              IsEmpty());
+}
+
 TEST(Epilogue, WhatALibraryDoesNotAddIsNoPartOfACall) {
   const auto refused = [](const std::string& rest) { EXPECT_THAT(calls_of(kProduct + rest), IsEmpty()); };
   refused(R"(  // a bias along rows
