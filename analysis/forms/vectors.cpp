@@ -23,7 +23,8 @@ namespace {
 
 /// In flight an SM at full bandwidth (docs/planners/astitch.md).
 constexpr double kBytesInFlight = 32 * 1024;
-constexpr double kMostVectors = 4;  ///< twice as many of less than a word
+/// Twice as many of less than a word, and of columns, which want twice as much in flight of fewer threads.
+constexpr double kMostVectors = 4;
 constexpr double kWordBytes = 4;
 /// The share of a thread's registers that loads in flight may take.
 /// A choice, not measured: three quarters are left for addresses, accumulators and what is kept.
@@ -196,7 +197,7 @@ void settle_vectors(const Computation& computation, const Device& device, Kernel
     set_vectors(m, of);
     const double in_flight = std::max(1.0, in_flight_together(bytes, of.width));
     const double most = std::min({registers * 4.0 / kRegisterShare / in_flight,
-                                  in_flight < kWordBytes ? 2 * kMostVectors : kMostVectors,
+                                  in_flight < kWordBytes || columns ? 2 * kMostVectors : kMostVectors,
                                   static_cast<double>(Layout(m, launch.block).unguarded)});
     // Vectors at the ends come one by one: what counts is the average of all batches.
     const auto flight = [&](int unroll) {
