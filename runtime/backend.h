@@ -27,11 +27,13 @@ struct Timed {
   std::string by;  ///< of a library call: what made it, and why not another: "cuBLAS"
 };
 
-/// Where a library call reads and writes. `bias` and `addend`: what it adds to a product
+/// Where a library call reads and writes. `transposed`: the dimensions of the transpose of its product that
+/// it stores; empty: the product itself. `bias` and `addend`: what it adds to a product
 /// (analysis/facts/epilogue.h).
 struct LibraryCall {
   std::vector<DeviceAddress> operands;
   DeviceAddress result = 0;
+  std::vector<std::int64_t> transposed;
   std::optional<DeviceAddress> bias, addend;
 };
 

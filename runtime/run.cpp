@@ -266,6 +266,8 @@ class Runner {
     if (call.size() > 1) {
       const std::optional<Epilogue> epilogue = epilogue_of(computation_, call);
       SW_CHECK(epilogue.has_value(), "no library call computes {} with what follows it", node.name);
+      if (epilogue->transpose != kNoNode)
+        made.transposed = computation_.node(epilogue->transpose).attrs.dimensions;
       if (epilogue->bias != kNoNode) made.bias = values_.address(epilogue->bias);
       if (epilogue->addend != kNoNode) made.addend = values_.address(epilogue->addend);
     }

@@ -35,14 +35,15 @@ class Call {
   NodeId value() const { return value_; }
   const Epilogue& epilogue() const { return epilogue_; }
 
-  /// Another name of the value, or a sum of it and one thing more. `views`: of the bias, which the call has
-  /// too, are added.
+  /// Another name of the value, its transpose, or a sum of it and one thing more. `views`: of the bias, which
+  /// the call has too, are added.
   bool take(const Node& next, std::vector<NodeId>& views) {
     if (plan_role(next) == PlanRole::kAlias) {
       if (next.shape.is_tuple || next.operands.size() != 1 || next.operands[0] != value_) return false;
       value_ = next.id;
       return true;
     }
+    if (next.op == Op::kTranspose) return transpose(next);
     if (next.op != Op::kAdd || next.shape.dtype != computation_.node(value_).shape.dtype) return false;
     const bool first = next.operands[0] == value_;
     const NodeId other = next.operands[first ? 1 : 0];
@@ -61,6 +62,19 @@ class Call {
   }
 
  private:
+  /// Of the product itself, where that takes no further call.
+  bool transpose(const Node& next) {
+    if (value_ != epilogue_.product || next.operands[0] != value_) return false;
+    const Node& dot = computation_.node(epilogue_.product);
+    const Shape &lhs = computation_.node(dot.operands[0]).shape,
+                &rhs = computation_.node(dot.operands[1]).shape;
+    const auto gemm = gemm_of(dot, lhs, rhs, next.attrs.dimensions);
+    if (!gemm || gemm->batch.size() > 1) return false;
+    columns_ = gemm->n;
+    epilogue_.transpose = value_ = next.id;
+    return true;
+  }
+
   /// A broadcast of as many elements as the matrices have columns, along the dimensions that are theirs: the
   /// last of those that have more than one element.
   bool is_bias(const Node& node) const {
@@ -134,11 +148,13 @@ std::vector<std::vector<NodeId>> calls_with_epilogue(const Computation& computat
     const Node& next = computation.node(readers.front());
     if (!call.take(next, views)) return result;
     ops.push_back(next.id);
-    if (next.op != Op::kAdd) continue;
+    if (!takes_from_kernels(next)) continue;
     std::vector<NodeId>& made = result.emplace_back(ops);
     made.insert(made.end(), views.begin(), views.end());
     std::sort(made.begin() + 1, made.end());
   }
 }
+
+bool takes_from_kernels(const Node& node) { return node.op == Op::kAdd || node.op == Op::kTranspose; }
 
 }  // namespace stitchwork

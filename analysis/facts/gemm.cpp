@@ -1,6 +1,7 @@
 #include "analysis/facts/gemm.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/index/strided.h"
@@ -58,6 +59,25 @@ bool settle(std::int64_t rows, std::int64_t cols, std::int64_t& row, std::int64_
   return row == 1 || col == 1;
 }
 
+/// Strides of the dimensions of a result that is stored as its transpose with `dimensions`.
+Dims strides_across(const Dims& result, std::span<const std::int64_t> dimensions) {
+  Dims stored;
+  for (const std::int64_t d : dimensions) stored.push_back(result[static_cast<std::size_t>(d)]);
+  const Dims strides = strides_of(stored);
+  Dims across(result.size());
+  for (std::size_t i = 0; i < dimensions.size(); ++i)
+    across[static_cast<std::size_t>(dimensions[i])] = strides[i];
+  return across;
+}
+
+/// The same product, the right operand first.
+Product exchanged(Product product) {
+  std::swap(product.rows, product.cols);
+  for (auto* axes : {&product.batch, &product.rows, &product.cols, &product.contracted})
+    for (Axis& axis : *axes) std::swap(axis.a, axis.b);
+  return product;
+}
+
 }  // namespace
 
 std::optional<Gemm> gemm_of(Product product) {
@@ -90,10 +110,12 @@ std::optional<Gemm> gemm_of(Product product) {
   return gemm;
 }
 
-std::optional<Gemm> gemm_of(const Node& dot, const Shape& lhs, const Shape& rhs) {
+std::optional<Gemm> gemm_of(const Node& dot, const Shape& lhs, const Shape& rhs,
+                            std::span<const std::int64_t> transposed) {
   SW_CHECK(dot.attrs.dot.has_value(), "{} is no dot", dot.name);
   const DotDims& dims = *dot.attrs.dot;
-  const Dims a = strides_of(lhs.dims), b = strides_of(rhs.dims), c = strides_of(dot.shape.dims);
+  const Dims a = strides_of(lhs.dims), b = strides_of(rhs.dims),
+             c = transposed.empty() ? strides_of(dot.shape.dims) : strides_across(dot.shape.dims, transposed);
   const auto at = [](const Dims& of, std::int64_t d) { return of[static_cast<std::size_t>(d)]; };
 
   Product product;
@@ -108,7 +130,11 @@ std::optional<Gemm> gemm_of(const Node& dot, const Shape& lhs, const Shape& rhs)
   for (std::size_t i = 0; i < dims.lhs_contracting.size(); ++i)
     product.contracted.push_back({at(lhs.dims, dims.lhs_contracting[i]), at(a, dims.lhs_contracting[i]),
                                   at(b, dims.rhs_contracting[i]), 0});
-  return gemm_of(std::move(product));
+  if (transposed.empty()) return gemm_of(std::move(product));
+  if (auto gemm = gemm_of(product)) return gemm;
+  auto gemm = gemm_of(exchanged(std::move(product)));
+  if (gemm) gemm->exchanged = true;
+  return gemm;
 }
 
 }  // namespace stitchwork

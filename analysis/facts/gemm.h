@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "core/graph/graph.h"
@@ -20,6 +21,7 @@ struct Gemm {
     bool operator==(const Loop&) const = default;
   };
   std::vector<Loop> batch;  ///< outermost first
+  bool exchanged = false;   ///< A is the dot's right operand, and B its left one
 };
 
 /// A dimension of a product as it lies in A, B and C, in elements; 0 in those that have not got it.
@@ -35,7 +37,10 @@ struct Product {
 std::optional<Gemm> gemm_of(Product product);
 
 /// The products of `dot` over operands of these shapes, both stored row by row. Nothing where its contracted
-/// dimensions have no common stride or no operand dimension is contiguous.
-std::optional<Gemm> gemm_of(const Node& dot, const Shape& lhs, const Shape& rhs);
+/// dimensions have no common stride or no operand dimension is contiguous. `transposed`: C is stored as a
+/// transpose with these dimensions has it; the operands change places where those of the left one then are
+/// contiguous.
+std::optional<Gemm> gemm_of(const Node& dot, const Shape& lhs, const Shape& rhs,
+                            std::span<const std::int64_t> transposed = {});
 
 }  // namespace stitchwork

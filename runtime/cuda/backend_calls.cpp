@@ -31,11 +31,12 @@ std::optional<Timed> CudaBackend::multiply(const Node& dot, const Shape& lhs, co
   if (!multiplies(lhs, rhs, dot.shape)) return std::nullopt;
   const Added added{call.bias.value_or(0), call.addend.value_or(0)};
   if (added && !blas_->adds()) return std::nullopt;
-  const auto gemm = gemm_of(dot, lhs, rhs);
+  const auto gemm = gemm_of(dot, lhs, rhs, call.transposed);
   if (!gemm) return std::nullopt;
   Step step;
   step.kind = Step::Kind::kProduct;
-  step.pointers = {call.operands[0], call.operands[1], call.result};
+  const std::size_t left = gemm->exchanged ? 1 : 0;
+  step.pointers = {call.operands[left], call.operands[1 - left], call.result};
   step.gemm = *gemm;
   step.added = added;
   step.operands = lhs.dtype;

@@ -93,6 +93,29 @@ TEST(Epilogue, DimensionsOfOneElementAreNoRowsOfTheBias) {
               IsEmpty());
 }
 
+TEST(Epilogue, ACallStoresTheTransposeOfItsProductAndAddsToThat) {
+  const std::string heads = R"(
+    x = f32[8,64,32] parameter(0)
+    w = f32[8,32,16] parameter(1)
+    d = f32[8,64,16] dot(x, w), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={1}
+)";
+  EXPECT_THAT(calls_of(heads + R"(
+    c = f32[64,8,16] parameter(2)
+    t = f32[64,8,16] transpose(d), dimensions={1,0,2}
+    s = f32[64,8,16] add(t, c)
+    ROOT r = f32[64,8,16] tanh(s))"),
+              ElementsAre(ElementsAre("d", "t"), ElementsAre("d", "t", "s")));
+  // Nothing is contiguous of what one product computes.
+  EXPECT_THAT(calls_of(heads + "ROOT t = f32[64,16,8] transpose(d), dimensions={1,2,0}"), IsEmpty());
+  // One batch stride does not reach all heads of all sequences.
+  EXPECT_THAT(calls_of(R"(
+    x = f32[2,8,64,32] parameter(0)
+    w = f32[2,8,32,16] parameter(1)
+    d = f32[2,8,64,16] dot(x, w), lhs_batch_dims={0,1}, rhs_batch_dims={0,1}, lhs_contracting_dims={3}, rhs_contracting_dims={2}
+    ROOT t = f32[2,64,8,16] transpose(d), dimensions={0,2,1,3})"),
+              IsEmpty());
+}
+
 TEST(Epilogue, WhatALibraryDoesNotAddIsNoPartOfACall) {
   const auto refused = [](const std::string& rest) { EXPECT_THAT(calls_of(kProduct + rest), IsEmpty()); };
   refused(R"(  // a bias along rows

@@ -82,6 +82,52 @@ INSTANTIATE_TEST_SUITE_P(
              "lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={1}"}),
     [](const auto& info) { return std::string(info.param.name); });
 
+/// The transpose at the root, of a dot of the parameters, by one product that stores it.
+void expect_transposed(const std::string& text, bool exchanged) {
+  SCOPED_TRACE(text);
+  const Graph graph = testing::graph_of(text);
+  const std::vector<Literal> inputs = generate_inputs(graph, 3);
+  const Computation& entry = graph.entry_computation();
+  const Node &root = entry.node(entry.root), &dot = entry.node(root.operands[0]);
+  const auto gemm = gemm_of(dot, entry.node(dot.operands[0]).shape, entry.node(dot.operands[1]).shape,
+                            root.attrs.dimensions);
+  ASSERT_TRUE(gemm.has_value());
+  EXPECT_EQ(gemm->exchanged, exchanged);
+  const Literal made =
+      testing::multiplied(*gemm, inputs[exchanged ? 1 : 0], inputs[exchanged ? 0 : 1], root.shape);
+  const CheckResult check = Judge(graph, inputs).check({{made}});
+  EXPECT_TRUE(check.ok) << check.message;
+}
+
+TEST(GemmOf, ATransposeIsStoredByTheProductsStrides) {
+  expect_transposed(
+      "a = f32[5,7] parameter(0)\n b = f32[7,3] parameter(1)\n d = f32[5,3] dot(a, b), "
+      "lhs_contracting_dims={1}, rhs_contracting_dims={0}\n ROOT t = f32[3,5] transpose(d), dimensions={1,0}",
+      true);
+  // Heads of attention, behind the sequence again.
+  expect_transposed(
+      "a = f32[3,5,7] parameter(0)\n b = f32[3,7,4] parameter(1)\n d = f32[3,5,4] dot(a, b), "
+      "lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={1}\n"
+      "ROOT t = f32[5,3,4] transpose(d), dimensions={1,0,2}",
+      false);
+  expect_transposed(
+      "a = f32[1,4,3,7] parameter(0)\n b = f32[1,3,5,7] parameter(1)\n d = f32[1,3,4,5] dot(a, b), "
+      "lhs_batch_dims={0,2}, rhs_batch_dims={0,1}, lhs_contracting_dims={3}, rhs_contracting_dims={3}\n"
+      "ROOT t = f32[1,5,3,4] transpose(d), dimensions={0,3,1,2}",
+      true);
+}
+
+TEST(GemmOf, ATransposeWithoutNeighboursInARowIsNoProduct) {
+  const Graph graph = testing::graph_of(
+      "a = f32[3,5,7] parameter(0)\n b = f32[3,7,4] parameter(1)\n d = f32[3,5,4] dot(a, b), "
+      "lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={1}\n"
+      "ROOT t = f32[5,4,3] transpose(d), dimensions={1,2,0}");
+  const Computation& entry = graph.entry_computation();
+  const Node& root = entry.node(entry.root);
+  EXPECT_FALSE(
+      gemm_of(entry.node(root.operands[0]), entry.node(0).shape, entry.node(1).shape, root.attrs.dimensions));
+}
+
 TEST(GemmOf, SumsThatLieApartDifferentlyAreNoProduct) {
   const Graph graph = testing::graph_of(
       "a = f32[4,5,7] parameter(0)\n b = f32[7,5,3] parameter(1)\n ROOT d = f32[4,3] dot(a, b), "

@@ -1,5 +1,5 @@
-// Library calls that add to their products, run: in the simulator's runs by the reference, on a GPU by
-// cuBLASLt.
+// Library calls that store their products transposed or add to them, run: in the simulator's runs by the
+// reference, on a GPU by cuBLASLt.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -33,7 +33,7 @@ TEST(LibraryEpilogue, PlansOfDatasetsRunThroughCublasLt) {
 }
 
 /// A product of drawn sizes, layouts and type, with what a call may add to it.
-std::string drawn(std::mt19937& random, bool bias, bool array) {
+std::string drawn(std::mt19937& random, bool transpose, bool bias, bool array) {
   const auto draw = [&](int from, int to) { return std::uniform_int_distribution<int>(from, to)(random); };
   const int batch = draw(0, 2) == 0 ? draw(2, 3) : 0, m = draw(1, 9), n = draw(1, 9), k = draw(1, 7);
   const bool across_x = draw(0, 1) == 1, across_w = draw(0, 1) == 1;
@@ -42,16 +42,23 @@ std::string drawn(std::mt19937& random, bool bias, bool array) {
   const int first = batch > 0 ? 1 : 0;
   std::string text = fmt::format(
       "x = {0}[{1}{2}] parameter(0)\nw = {0}[{1}{3}] parameter(1)\nb = {0}[{4}] parameter(2)\n"
-      "c = {0}[{1}{5},{4}] parameter(3)\n",
+      "c = {0}[{1}{5},{6}] parameter(3)\n",
       type, lead, across_x ? fmt::format("{},{}", k, m) : fmt::format("{},{}", m, k),
-      across_w ? fmt::format("{},{}", n, k) : fmt::format("{},{}", k, n), n, m);
-  const std::string of = fmt::format("{}[{}{},{}]", type, lead, m, n);
+      across_w ? fmt::format("{},{}", n, k) : fmt::format("{},{}", k, n), transpose ? m : n,
+      transpose ? n : m, transpose ? m : n);
+  std::string of = fmt::format("{}[{}{},{}]", type, lead, m, n);
   text += fmt::format("d = {} dot(x, w), {}lhs_contracting_dims={{{}}}, rhs_contracting_dims={{{}}}\n", of,
                       batch > 0 ? "lhs_batch_dims={0}, rhs_batch_dims={0}, " : "", first + (across_x ? 0 : 1),
                       first + (across_w ? 1 : 0));
   std::string value = "d";
+  if (transpose) {
+    of = fmt::format("{}[{}{},{}]", type, lead, n, m);
+    text += fmt::format("e = {} transpose(d), dimensions={{{}}}\n", of, batch > 0 ? "0,2,1" : "1,0");
+    value = "e";
+  }
   if (bias) {
-    text += fmt::format("v = {0} broadcast(b), dimensions={{{1}}}\ns = {0} add(d, v)\n", of, first + 1);
+    text +=
+        fmt::format("v = {0} broadcast(b), dimensions={{{1}}}\ns = {0} add({2}, v)\n", of, first + 1, value);
     value = "s";
   }
   if (array) {
@@ -61,17 +68,19 @@ std::string drawn(std::mt19937& random, bool bias, bool array) {
   return text + fmt::format("ROOT r = {} tanh({})\n", of, value);
 }
 
-TEST(LibraryEpilogue, DrawnProductsAreRightWithWhatIsAdded) {
+TEST(LibraryEpilogue, DrawnProductsAreRightTransposedAndWithWhatIsAdded) {
   SKIP_WITHOUT_COMPILER();
   std::mt19937 random(7);
-  for (int i = 0; i < 24; ++i) {
-    const bool bias = i % 3 != 1, array = i % 3 != 0;
-    const std::string text = drawn(random, bias, array);
+  for (int i = 0; i < 42; ++i) {
+    // Each alone and with the others.
+    const int which = i % 7 + 1;
+    const bool transpose = (which & 1) != 0, bias = (which & 2) != 0, array = (which & 4) != 0;
+    const std::string text = drawn(random, transpose, bias, array);
     SCOPED_TRACE(text);
     const Graph graph = testing::graph_of(text);
     const Computation& computation = graph.entry_computation();
     const auto calls = calls_with_epilogue(computation, computation.users(), computation.find("d"));
-    ASSERT_EQ(calls.size(), bias && array ? 2U : 1U);
+    ASSERT_EQ(calls.size(), static_cast<std::size_t>(transpose + bias + array));
     testing::FakeGpu gpu{device("v100")};
     // The plan that has every sum in the call, whatever is faster.
     FusionPlan plan = make_plan(graph, gpu.device, "unfused");

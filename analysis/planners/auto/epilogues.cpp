@@ -43,11 +43,11 @@ class Absorber {
  private:
   static std::size_t at(NodeId id) { return static_cast<std::size_t>(id); }
 
-  /// The kernel that all sums of the call are of.
+  /// The kernel that all of the call is of that a kernel would compute.
   std::optional<int> kernel_of(const Call& call) const {
     std::optional<int> kernel;
     for (const NodeId op : call) {
-      if (nodes_.node(op).op != Op::kAdd) continue;
+      if (!takes_from_kernels(nodes_.node(op))) continue;
       const int owner = owner_[at(op)];
       if (owner < 0 || contains_sorted(named_, op) || (kernel && *kernel != owner)) return std::nullopt;
       kernel = owner;
@@ -107,12 +107,13 @@ class Absorber {
     std::vector<NodeId> taken, results, after_kernel;
     for (const std::vector<Call>& of_product : wanted)
       for (const Call& call : of_product) {
-        const bool free = std::ranges::none_of(
-            call, [&](NodeId op) { return nodes_.node(op).op == Op::kAdd && contains_sorted(taken, op); });
+        const bool free = std::ranges::none_of(call, [&](NodeId op) {
+          return takes_from_kernels(nodes_.node(op)) && contains_sorted(taken, op);
+        });
         const Adds from = free ? adds(kernel, call, taken, results) : Adds::kNothingThere;
         if (from == Adds::kNothingThere || (from == Adds::kOwnValue && !own_values)) continue;
         for (const NodeId op : call)
-          if (nodes_.node(op).op == Op::kAdd) insert_sorted(taken, op);
+          if (takes_from_kernels(nodes_.node(op))) insert_sorted(taken, op);
         insert_sorted(results, call.back());
         if (from == Adds::kOwnValue) after_kernel.push_back(call.back());
         made.calls.push_back(call);

@@ -35,8 +35,10 @@ std::vector<std::vector<NodeId>> calls_of(const Computation& computation, const 
     if (!is_product(node)) continue;
     std::vector<std::vector<NodeId>> calls = calls_with_epilogue(computation, users, node.id);
     std::erase_if(calls, [&](const std::vector<NodeId>& call) {
-      const NodeId addend = epilogue_of(computation, call)->addend;
-      return (addend != kNoNode && computation.node(buffer_of(computation, addend)).op == Op::kParameter) ||
+      const std::optional<Epilogue> epilogue = epilogue_of(computation, call);
+      const NodeId addend = epilogue->addend;
+      return epilogue->transpose != kNoNode ||
+             (addend != kNoNode && computation.node(buffer_of(computation, addend)).op == Op::kParameter) ||
              std::ranges::any_of(call, [&](NodeId op) {
                return contains_sorted(named, op) || (op != call.front() && contains_sorted(taken, op) &&
                                                      computation.node(op).op == Op::kAdd);
