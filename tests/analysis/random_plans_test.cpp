@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "analysis/judge/cost_within.h"
 #include "analysis/planners/planner.h"
 #include "core/hlo/hlo_text.h"
@@ -33,6 +35,17 @@ TEST_P(RandomPlans, EstimatesThatEndEarlySayTheSame) {
       for (const double share : {1.0, 1.1, 10.0})
         EXPECT_EQ(us_within(graph, device, kernel, found, us * share), us) << planner;
     }
+}
+
+// What is recorded asks for every gain, what is not only for those at the head of the queue.
+TEST_P(RandomPlans, XlaOfTodayFusesTheSameByBounds) {
+  testing::RandomGraphOptions options = testing::fuzz_options(GetParam());
+  options.ops = 20 + static_cast<int>(GetParam()) * 2;
+  const Graph graph = canonicalize(parse_hlo(testing::RandomGraph(GetParam(), options).text(), "random.hlo"));
+  const FusionPlan by_bounds = make_plan(graph, device("v100"), "xla-today");
+  const FusionPlan by_gains = make_plan(graph, device("v100"), "xla-today", {.record_decisions = true});
+  EXPECT_TRUE(
+      std::ranges::equal(by_bounds.kernels, by_gains.kernels, {}, &KernelPlan::ops, &KernelPlan::ops));
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomPlans, ::testing::Range<std::uint32_t>(0, 100));
