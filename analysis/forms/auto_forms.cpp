@@ -47,12 +47,11 @@ void add_kernels(const Stitched& s, const std::vector<NodeId>& members, const Re
         if ((*s.nodes)[id].reduction) options.constraints.split_factor.emplace(id, 1);
     }
     const auto like = s.known == nullptr ? std::nullopt : likeness(*s.nodes, part, s.options->constraints);
-    astitch::KnownKernels* known = like ? &(*s.known)[{recipe.block, recipe.whole_rows}] : nullptr;
     std::optional<std::vector<KernelPlan>> kernels;
-    if (known != nullptr) kernels = known->find(*like);
+    if (like) kernels = s.known->find(recipe, *like);
     if (!kernels) {
       kernels = best_kernel(*s.nodes, part, *s.device, options).kernels;
-      if (known != nullptr) known->add(*like, *kernels);
+      if (like) s.known->add(recipe, *like, *kernels);
     }
     std::move(kernels->begin(), kernels->end(), std::back_inserter(form.kernels));
   }
@@ -166,6 +165,16 @@ bool has_wanted_launch(const Stitched& s) {
 }
 
 }  // namespace
+
+std::optional<std::vector<KernelPlan>> KnownParts::find(const Recipe& recipe, const astitch::Likeness& like) {
+  const std::lock_guard lock(mutex_);
+  return known_[{recipe.block, recipe.whole_rows}].find(like);
+}
+
+void KnownParts::add(const Recipe& recipe, astitch::Likeness like, std::vector<KernelPlan> kernels) {
+  const std::lock_guard lock(mutex_);
+  known_[{recipe.block, recipe.whole_rows}].add(std::move(like), std::move(kernels));
+}
 
 std::string name(const Recipe& recipe) {
   std::string text;

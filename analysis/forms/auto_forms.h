@@ -2,6 +2,8 @@
 #pragma once
 
 #include <map>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -34,7 +36,16 @@ struct Recipe {
 std::string name(const Recipe& recipe);
 
 /// Kernels of parts of stitched kernels, by the threads of a block and the whole rows that a recipe asks for.
-using KnownParts = std::map<std::pair<int, bool>, astitch::KnownKernels>;
+/// Threads may share it.
+class KnownParts {
+ public:
+  std::optional<std::vector<KernelPlan>> find(const Recipe& recipe, const astitch::Likeness& like);
+  void add(const Recipe& recipe, astitch::Likeness like, std::vector<KernelPlan> kernels);
+
+ private:
+  std::mutex mutex_;
+  std::map<std::pair<int, bool>, astitch::KnownKernels> known_;
+};
 
 /// Everything the forms of one kernel are made from.
 struct Stitched {

@@ -4,6 +4,7 @@
 
 #include "analysis/facts/facts.h"
 #include "analysis/judge/cost_internal.h"
+#include "analysis/judge/cost_within.h"
 #include "analysis/judge/read_again.h"
 #include "analysis/plan/assemble.h"
 #include "analysis/schedule/clusters.h"
@@ -23,15 +24,19 @@ KernelCounter::KernelCounter(const Graph& graph, const Device& device, const Ker
                             [&](NodeId op) { return is_product(computation_.node(op)); });
 }
 
-KernelCost KernelCounter::run(const KernelEvaluations& found) {
+std::optional<KernelCost> KernelCounter::run(const KernelEvaluations& found, double most_us) {
   SW_CHECK(found.size() == kernel_.groups.size());
-  for (std::size_t g = 0; g < found.size(); ++g) count_group(kernel_.groups[g], found[g]);
+  for (std::size_t g = 0; g < found.size(); ++g) {
+    count_group(kernel_.groups[g], found[g]);
+    if (most_us < kNoLimit && least_us() > most_us) return std::nullopt;
+  }
   count_dram();
   for (const auto& [op, evaluated] : evaluated_) {
     const std::int64_t elements = computation_.node(op).shape.elements_count();
     cost_.recomputed_elements += std::max<std::int64_t>(0, static_cast<std::int64_t>(evaluated) - elements);
   }
   finish();
+  if (cost_.predicted_us > most_us) return std::nullopt;
   return cost_;
 }
 
@@ -128,6 +133,12 @@ KernelCost kernel_cost(const Graph& graph, const Device& device, const KernelPla
                        const KernelEvaluations& found) {
   if (kernel.code) return simulated_cost(*kernel.code);
   return costs::KernelCounter(graph, device, kernel).run(found);
+}
+
+std::optional<double> us_within(const Graph& graph, const Device& device, const KernelPlan& kernel,
+                                const KernelEvaluations& found, double most_us) {
+  const auto cost = costs::KernelCounter(graph, device, kernel).run(found, most_us);
+  return cost ? std::optional(cost->predicted_us) : std::nullopt;
 }
 
 double wave_us(const Graph& graph, const Device& device, const KernelPlan& alone, std::int64_t blocks) {

@@ -90,7 +90,7 @@ double KernelCounter::task_instructions(const Group& group, double passes) const
 void KernelCounter::count_value(const Group& group, const Evaluation& e, int steps) {
   const Node& node = computation_.node(e.op);
   const OpDef& row = def(node.op);
-  double count = steps * evaluation_count(e.map);
+  double count = steps * e.count;
   if (row.instructions > 0) evaluated_[e.op] += count;  // maps cost nothing again
   if (is_reduction(node)) {
     // Accumulating is once an element of the operand, and of a product one instruction with multiplying.

@@ -22,9 +22,12 @@ class KernelCounter {
  public:
   KernelCounter(const Graph& graph, const Device& device, const KernelPlan& kernel);
 
-  KernelCost run(const KernelEvaluations& found);
+  KernelCost run(const KernelEvaluations& found) { return *run(found, kNoLimit); }
+  /// nullopt: it takes more than `most_us`.
+  std::optional<KernelCost> run(const KernelEvaluations& found, double most_us);
 
  private:
+  static constexpr double kNoLimit = std::numeric_limits<double>::infinity();
   /// A thread's requests.
   struct ThreadLoads {
     double together = 0;  ///< of one element or row: loads_of_expressions()
@@ -151,6 +154,9 @@ class KernelCounter {
   /// A phase of which all blocks are resident: groups may run on few of them (lanes), and blocks are dealt to
   /// SMs in turn.
   Stretch at_once(const Phase& phase, const ThreadWork& all) const;
+  /// What issuing all that has been counted takes if it is dealt evenly, which the kernel's time is never
+  /// less than.
+  double least_us() const;
   void finish();
   /// What the time is made of and what tells what it leaves out.
   void describe(const KernelTime& time);

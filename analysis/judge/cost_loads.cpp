@@ -157,7 +157,7 @@ void KernelCounter::count_load(const Group& group, const Evaluation& e, int agai
   }
   double& touched = touched_by(group, e);
   touched =
-      std::min(touched + evaluation_count(e.map) * bytes, static_cast<double>(shape.byte_size() * partials));
+      std::min(touched + e.count * bytes, static_cast<double>(shape.byte_size() * partials));
 }
 
 double KernelCounter::loads_of_expressions(const Group& group, const GroupEvaluations& found,
@@ -175,7 +175,7 @@ double KernelCounter::loads_of_expressions(const Group& group, const GroupEvalua
     if (!load.load || level_of(load.root) != level) continue;
     Piece& piece = pieces[{values.piece_of(static_cast<int>(v)), one_loop ? kNoNode : load.root}];
     ++(load.map.runtime.empty() ? piece.direct : piece.indexed);
-    piece.loads += evaluation_count(load.map);
+    piece.loads += load.count;
   }
   double loads = 0, together = 0;
   for (const auto& [at, piece] : pieces) {

@@ -64,7 +64,7 @@ KernelPlan inlined_kernel(const Computation& computation, std::vector<NodeId> op
   for (const Evaluation& e : evaluations(computation, kernel, kernel.groups[0]).values) {
     if (e.load || std::binary_search(roots.begin(), roots.end(), e.op)) continue;
     const Node& node = computation.node(e.op);
-    points[e.op] += evaluation_count(e.map);
+    points[e.op] += e.count;
     const bool repeated =
         def(node.op).instructions > 0 && points[e.op] > static_cast<double>(node.shape.elements_count());
     if (++maps[e.op] > 1 || repeated) kernel.schemes[e.op] = Scheme::kRecomputed;

@@ -4,7 +4,6 @@
 #include <boost/container_hash/hash.hpp>
 #include <cstdint>
 #include <iterator>
-#include <map>
 #include <mutex>
 #include <optional>
 #include <tuple>
@@ -42,12 +41,12 @@ class Walk {
       const auto level = kernel_.levels.find(root);
       root_ = root;
       level_ = level == kernel_.levels.end() ? 0 : level->second;
-      evaluate(root, placed->second.map, -1);
+      evaluate(open_at(root, placed->second.map, -1));
       while (!open_.empty()) {
         interruption_point();
-        auto [op, map, by] = std::move(open_.back());
+        Open next = std::move(open_.back());
         open_.pop_back();
-        evaluate(op, std::move(map), by);
+        evaluate(std::move(next));
       }
     }
     result_.values = EvaluationList(std::move(values_));
@@ -77,42 +76,59 @@ class Walk {
     return placed != result_.placements->end() && placed->second.map == map;
   }
 
+  /// A value that has to be looked at.
+  struct Open {
+    NodeId op = kNoNode;
+    IndexMap map;
+    std::uint64_t hash = 0;  ///< of the map
+    double count = 1;        ///< Evaluation::count
+    int by = -1;
+  };
+  static Open open_at(NodeId op, IndexMap map, int by) {
+    const std::uint64_t hash = hash_of(map);
+    const double count = evaluation_count(map);
+    return {op, std::move(map), hash, count, by};
+  }
+
   bool is_known(NodeId op, const IndexMap& map, std::uint64_t hash) const {
-    const auto [first, last] = known_.equal_range({op, level_, hash});
+    const auto [first, last] = known_.equal_range(Key{op, level_, hash});
     return std::any_of(first, last, [&](const auto& known) { return values_[known.second].map == map; });
   }
 
-  void evaluate(NodeId op, IndexMap map, int by) {
-    if (is_immediate(computation_, op)) return;
-    const std::uint64_t hash = hash_of(map);
-    if (is_known(op, map, hash)) return;
-    const bool as_root = by < 0;
-    const bool resident = !as_root && is_resident(op, map);
+  void evaluate(Open&& open) {
+    const NodeId op = open.op;
+    if (is_immediate(computation_, op) || is_known(op, open.map, open.hash)) return;
+    const bool as_root = open.by < 0;
+    const bool resident = !as_root && is_resident(op, open.map);
     const bool load = resident || (!as_root && is_loaded(op));
-    const auto index = static_cast<int>(values_.size());
-    known_.emplace(std::tuple{op, level_, hash}, values_.size());
-    values_.push_back({op, std::move(map), root_, load, resident, false, by});
-    if (!load) read_operands(op, values_.back().map, hash, as_root, index);
+    const std::size_t index = values_.size();
+    known_.emplace(Key{op, level_, open.hash}, index);
+    values_.push_back({op, std::move(open.map), open.count, root_, load, resident, false, open.by});
+    if (!load) read_operands(values_.back(), open.hash, static_cast<int>(index));
   }
 
-  /// `hash`: of the map.
-  void read_operands(NodeId op, const IndexMap& map, std::uint64_t hash, bool as_root, int by) {
+  /// `hash`: of the reader's map.
+  void read_operands(const Evaluation& reader, std::uint64_t hash, int by) {
+    const NodeId op = reader.op;
+    const IndexMap& map = reader.map;
     const Node& node = computation_.node(op);
+    const bool as_root = reader.by < 0;
     const bool over_domain = as_root && reduces_cols(computation_, op, group_);
     const bool over_rows = as_root && is_across(group_, op);
     for (std::size_t i = node.operands.size(); i-- > 0;) {
       const NodeId operand = node.operands[i];
       if (over_domain && static_cast<int>(i) < reduced_operands(node)) {
-        open_.push_back({operand, reduced_operand_map(computation_, op, static_cast<int>(i), map), by});
+        open_.push_back(
+            open_at(operand, reduced_operand_map(computation_, op, static_cast<int>(i), map), by));
       } else if (over_rows && i == 0) {
-        open_.push_back({operand, result_.placements->at(operand).map, by});
+        open_.push_back(open_at(operand, result_.placements->at(operand).map, by));
       } else if (is_elementwise(node.op) && computation_.node(operand).shape.dims == node.shape.dims) {
-        if (!is_known(operand, map, hash)) open_.push_back({operand, map, by});
+        if (!is_known(operand, map, hash)) open_.push_back({operand, map, hash, reader.count, by});
       } else if (const auto& reads = operand_map(computation_, op, static_cast<int>(i))) {
-        open_.push_back({operand, compose(map, *reads), by});
+        open_.push_back(open_at(operand, compose(map, *reads), by));
       } else if (!computation_.node(operand).shape.is_tuple) {
         // Not a map (scatter, select-and-scatter): all of the operand, once.
-        open_.push_back({operand, IndexMap::identity(computation_.node(operand).shape.dims), by});
+        open_.push_back(open_at(operand, IndexMap::identity(computation_.node(operand).shape.dims), by));
       }
     }
   }
@@ -123,13 +139,9 @@ class Walk {
   const Group& group_;
   GroupEvaluations result_;
   std::vector<Evaluation> values_;
-  /// Values by op, level of the root, and hash of their map.
-  std::multimap<std::tuple<NodeId, int, std::uint64_t>, std::size_t> known_;
-  struct Open {
-    NodeId op = kNoNode;
-    IndexMap map;
-    int by = -1;
-  };
+  /// Op, level of the root, and hash of the map.
+  using Key = std::tuple<NodeId, int, std::uint64_t>;
+  std::unordered_multimap<Key, std::size_t, boost::hash<Key>> known_;
   std::vector<Open> open_;
   NodeId root_ = kNoNode;
   int level_ = 0;

@@ -17,6 +17,7 @@ namespace stitchwork {
 struct Evaluation {
   NodeId op = kNoNode;
   IndexMap map;
+  double count = 1;       ///< evaluation_count(map)
   NodeId root = kNoNode;  ///< the materialised op it is first needed for
   bool load = false;      ///< read from a buffer: an input, or a Regional or Global value of the kernel
   bool resident =

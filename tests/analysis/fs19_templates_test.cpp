@@ -2,15 +2,23 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
+#include <optional>
 #include <random>
 
+#include "analysis/judge/cost.h"
 #include "analysis/planners/fusionstitching/ilp/layout.h"
 #include "analysis/planners/fusionstitching/ilp/packing.h"
+#include "analysis/planners/fusionstitching/ilp/substitution.h"
 #include "analysis/planners/fusionstitching/ilp/template_text.h"
 #include "analysis/planners/planner.h"
+#include "analysis/verify/verify.h"
 #include "core/base/error.h"
+#include "core/hlo/hlo_text.h"
+#include "core/passes/passes.h"
 #include "tests/support/graphs.h"
+#include "tests/support/random_graph.h"
 
 namespace stitchwork::fusionstitching {
 namespace TEST_FILE {
@@ -145,6 +153,64 @@ TEST(Fs19Packing, PartsThatNothingConnectsHaveBlocksOfTheirOwn) {
   const FusionPlan apart = make_plan(graph, device("v100"), "fusionstitching",
                                      {.knobs = {{"mapping", "paper"}, {"packing", "off"}}});
   EXPECT_GT(apart.kernels.size(), 1u);
+}
+
+/// The fastest sound template of all sizes of blocks, every one estimated to its end.
+struct Fastest {
+  double us = 0;
+  KernelPlan kernel;
+};
+std::optional<Fastest> fastest_of_all(const Ops& ops, const Fusion& fusion, const IlpOptions& options) {
+  std::optional<Fastest> best;
+  for (const int size : kCtaSizes)
+    for (const Template& each : find_templates(ops, fusion, size, options).all) {
+      const auto [kernel, found] = evaluated_kernel(*ops.nodes->computation, each.stitched);
+      if (!verify_values(*ops.nodes->graph, kernel, found).empty()) continue;
+      const double us = kernel_cost(*ops.nodes->graph, *ops.device, kernel, found).predicted_us;
+      if (!best || us < best->us) best = Fastest{us, kernel};
+    }
+  return best;
+}
+
+bool has_loops_of_outputs(const Ops& ops, const Fusion& fusion, const IlpOptions& options) {
+  return std::ranges::any_of(find_templates(ops, fusion, kCtaSizes[0], options).all,
+                             [](const Template& each) { return each.composition == Composition::kThread; });
+}
+
+TEST(Fs19Packing, ChoosesAsIfEveryTemplateWereEstimatedToItsEnd) {
+  int compared = 0;
+  for (std::uint32_t seed = 0; seed < 24; ++seed) {
+    testing::RandomGraphOptions of;
+    of.ops = 16 + static_cast<int>(seed);
+    of.types = false;
+    if (seed % 2 == 0) of.domain = {64 << (seed % 3), 48 + seed};
+    const Graph graph = canonicalize(parse_hlo(testing::RandomGraph(seed, of).text(), "random.hlo"));
+    IlpOptions options;
+    options.shared_bytes = kPaperSharedBytes;
+    const astitch::Nodes nodes = astitch::node_facts(graph);
+    const Ops ops = find_ops(nodes, device("v100"), options.products);
+    Recorder none(false);
+    Packer packer(ops, options);
+    for (const Pattern& pattern :
+         substitution_patterns(ops, find_partition(ops, none), {.packing = false}, {}, none)) {
+      const Fusion fusion = fusion_of(ops, pattern.ops);
+      // Loops of outputs alone are put side by side once they are chosen.
+      if (components(ops, pattern.ops).size() > 1 || has_loops_of_outputs(ops, fusion, options)) continue;
+      const auto expected = fastest_of_all(ops, fusion, options);
+      const PackedKernel packed = packer.pack(pattern.ops);
+      ASSERT_EQ(packed.whole.has_value(), expected.has_value()) << "seed " << seed << " " << packed.made.why;
+      if (!expected) continue;
+      EXPECT_EQ(packed.us, expected->us) << "seed " << seed;
+      const KernelPlan kernel = stitched_kernel(*nodes.computation, *packed.whole);
+      EXPECT_EQ(kernel.launch.block, expected->kernel.launch.block) << "seed " << seed;
+      EXPECT_EQ(kernel.schemes, expected->kernel.schemes) << "seed " << seed;
+      EXPECT_TRUE(
+          std::ranges::equal(kernel.groups, expected->kernel.groups, {}, &Group::mapping, &Group::mapping))
+          << "seed " << seed;
+      ++compared;
+    }
+  }
+  EXPECT_GT(compared, 24);
 }
 
 }  // namespace TEST_FILE

@@ -16,6 +16,7 @@
 #include "analysis/planners/auto/recompute.h"
 #include "analysis/planners/xla/fusion_graph.h"
 #include "core/base/format.h"
+#include "core/base/parallel.h"
 #include "core/base/sorted.h"
 #include "occupancy_model/errors.h"
 
@@ -303,6 +304,48 @@ void recompute(const astitch::Nodes& nodes, const Device& device, const astitch:
   base.drop_empty();
 }
 
+/// The form that a kernel has in the plan.
+struct Chosen {
+  Recipe recipe;
+  automatic::Form form;
+  double us = 0;                    ///< of the form, where decisions are recorded
+  std::vector<Decision> decisions;  ///< of its forms; none where a kernel before is alike
+};
+
+/// Of each kernel of `base`: kernels that are alike have the same recipe.
+std::vector<Chosen> choose_forms(const astitch::Nodes& nodes, const Device& device,
+                                 const astitch::Options& knobs, const Base& base, bool records) {
+  automatic::KnownParts parts;
+  const auto stitched = [&](std::size_t k) {
+    const Base::Kernel& one = base.kernels[k];
+    return Stitched{&nodes, &device, &knobs, &one.plan, &one.xla, one.op, &parts};
+  };
+  std::unordered_map<std::string, std::size_t> known;
+  std::vector<std::size_t> first, distinct;  // by kernel: the first that is alike
+  for (std::size_t k = 0; k < base.kernels.size(); ++k) {
+    const Base::Kernel& one = base.kernels[k];
+    // Overrides tell kernels apart that are alike.
+    const std::string key = knobs.constraints.are_about(one.plan.ops)
+                                ? nodes.name(one.op.members.back())
+                                : automatic::signature(stitched(k)) + (one.as_stitched ? "" : " again");
+    first.push_back(known.emplace(key, k).first->second);
+    if (first[k] == k) distinct.push_back(k);
+  }
+  std::vector<Chosen> chosen(base.kernels.size());
+  parallel_for(distinct.size(), [&](std::size_t d) {
+    const std::size_t k = distinct[d];
+    astitch::Recorder recorder(records);
+    chosen[k].recipe = automatic::choose_recipe(stitched(k), recorder);
+    chosen[k].decisions = recorder.take();
+  });
+  for (std::size_t k = 0; k < chosen.size(); ++k) chosen[k].recipe = chosen[first[k]].recipe;
+  parallel_for(chosen.size(), [&](std::size_t k) {
+    chosen[k].form = automatic::make_form(stitched(k), chosen[k].recipe);
+    if (records) chosen[k].us = us_of(stitched(k), chosen[k].form);
+  });
+  return chosen;
+}
+
 }  // namespace
 
 FusionPlan plan_auto(const Graph& graph, const Device& device, const PlanOptions& options) {
@@ -320,26 +363,18 @@ FusionPlan plan_auto(const Graph& graph, const Device& device, const PlanOptions
   for (const KernelPlan& kernel : base.gone) forget_forms(nodes, kernel, plan.decisions);
   forget_places(nodes, calls, plan.decisions);
 
-  std::unordered_map<std::string, Recipe> known;
-  automatic::KnownParts parts;
   std::vector<KernelPlan> kernels, from_xla;
-  for (const Base::Kernel& one : base.kernels) {
-    const Stitched stitched{&nodes, &device, &knobs, &one.plan, &one.xla, one.op, &parts};
-    // Overrides tell kernels apart that are alike.
-    const std::string key = knobs.constraints.are_about(one.plan.ops)
-                                ? nodes.name(one.op.members.back())
-                                : automatic::signature(stitched) + (one.as_stitched ? "" : " again");
-    auto at = known.find(key);
-    if (at == known.end()) at = known.emplace(key, automatic::choose_recipe(stitched, recorder)).first;
-    if (at->second != Recipe{}) forget_forms(nodes, one.plan, plan.decisions);
-    automatic::Form form = automatic::make_form(stitched, at->second);
+  std::vector<Chosen> forms = choose_forms(nodes, device, knobs, base, recorder.enabled());
+  for (std::size_t k = 0; k < forms.size(); ++k) {
+    auto& [recipe, form, us, decisions] = forms[k];
+    recorder.append(std::move(decisions));
+    if (recipe != Recipe{}) forget_forms(nodes, base.kernels[k].plan, plan.decisions);
     if (recorder.enabled())
       record_cuts(graph, form.kernels,
                   Verdict::no(form.rule, fmt::format("{}: {:.2f} us in {}, the least of the forms", form.name,
-                                                     us_of(stitched, form),
-                                                     counted(std::ssize(form.kernels), "launch"))),
+                                                     us, counted(std::ssize(form.kernels), "launch"))),
                   recorder);
-    auto& into = at->second.cut == Recipe::Cut::kXla ? from_xla : kernels;
+    auto& into = recipe.cut == Recipe::Cut::kXla ? from_xla : kernels;
     for (KernelPlan& kernel : form.kernels) into.push_back(std::move(kernel));
   }
   mark_recomputed(from_xla);

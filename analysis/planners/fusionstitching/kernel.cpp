@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <bit>
-#include <map>
 #include <set>
+#include <utility>
 
 #include "analysis/facts/facts.h"
 #include "analysis/forms/vectors.h"
@@ -24,11 +24,18 @@ namespace {
 /// A choice, not measured: then a warp's lanes have four each of a longer one.
 constexpr std::int64_t kSerialProduct = 128;
 
+/// Whether a scheme says that its op is computed again: what costs no instruction never is.
+bool costs(const Node& node) { return def(node.op).instructions > 0; }
+
 class Builder {
  public:
   Builder(const Computation& computation, const Stitched& stitched)
-      : computation_(computation), stitched_(stitched) {
-    for (const Slot& slot : stitched.slots.slots) regional_.insert(slot.op);
+      : computation_(computation), stitched_(stitched), first_(stitched.fusion.ops.front()) {
+    const auto span = static_cast<std::size_t>(stitched.fusion.ops.back() - first_) + 1;
+    follows_.assign(span, false);
+    seen_.assign(span, 0);
+    for (const NodeId op : stitched.fusion.ops) follows_[place(op)] = !is_immediate(computation, op);
+    for (const Slot& slot : stitched.slots.slots) follows_[place(slot.op)] = false;
   }
 
   EvaluatedKernel run() {
@@ -44,6 +51,10 @@ class Builder {
   }
 
  private:
+  /// Of an op of the fusion in what is known by op.
+  std::size_t place(NodeId op) const { return static_cast<std::size_t>(op - first_); }
+  bool follows(NodeId op) const { return op >= first_ && place(op) < follows_.size() && follows_[place(op)]; }
+
   void add_group(const Loop& loop) {
     Group group;
     group.dominant = loop.dominant;
@@ -53,54 +64,60 @@ class Builder {
     group.lane = loop.lane;
     std::vector<NodeId> roots = loop.sub_dominants;
     roots.push_back(loop.dominant);
-    group.ops = closure(roots);
+    group.ops = closure(std::move(roots));
     kernel_.groups.push_back(std::move(group));
   }
 
   /// What a loop evaluates: its ops, and what they read of the fusion that is not in shared memory.
-  std::vector<NodeId> closure(const std::vector<NodeId>& roots) const {
-    std::set<NodeId> ops(roots.begin(), roots.end());
-    std::vector<NodeId> open = roots;
-    while (!open.empty()) {
-      const NodeId op = open.back();
-      open.pop_back();
-      for (const NodeId operand : computation_.node(op).operands) {
-        if (regional_.contains(operand) || is_immediate(computation_, operand)) continue;
-        if (contains_sorted(stitched_.fusion.ops, operand) && ops.insert(operand).second)
-          open.push_back(operand);
-      }
-    }
-    return {ops.begin(), ops.end()};
+  std::vector<NodeId> closure(std::vector<NodeId> ops) {
+    ++walk_;
+    sort_unique(ops);
+    for (const NodeId op : ops) seen_[place(op)] = walk_;
+    for (std::size_t i = 0; i < ops.size(); ++i)
+      for (const NodeId operand : computation_.node(ops[i]).operands)
+        if (follows(operand) && std::exchange(seen_[place(operand)], walk_) != walk_) ops.push_back(operand);
+    std::sort(ops.begin(), ops.end());
+    return ops;
   }
 
   void set_schemes() {
-    const std::vector<NodeId> made = materialised(kernel_);
-    std::map<NodeId, int> evaluated_by;
+    std::vector<int> evaluated_by(follows_.size(), 0);
     for (const Group& group : kernel_.groups)
-      for (const NodeId op : group.ops) ++evaluated_by[op];
-    for (const NodeId op : kernel_.ops) {
-      kernel_.levels[op] = 0;
-      const bool repeated = evaluated_by[op] > 1 && def(computation_.node(op).op).instructions > 0;
-      Scheme& scheme = kernel_.schemes[op];
-      scheme = repeated ? Scheme::kRecomputed : Scheme::kLocal;
-      if (!contains_sorted(made, op)) continue;
-      scheme = regional_.contains(op) ? Scheme::kRegional : Scheme::kIndependent;
-    }
+      for (const NodeId op : group.ops) ++evaluated_by[place(op)];
+    std::vector<Scheme> schemes(follows_.size(), Scheme::kLocal);
+    for (const NodeId op : kernel_.ops)
+      if (evaluated_by[place(op)] > 1 && costs(computation_.node(op)))
+        schemes[place(op)] = Scheme::kRecomputed;
+    const std::vector<NodeId> made = materialised(kernel_);
+    for (const NodeId op : made) schemes[place(op)] = Scheme::kIndependent;
+    for (const Slot& slot : stitched_.slots.slots) schemes[place(slot.op)] = Scheme::kRegional;
     for (const NodeId op : kernel_.ops)
       for (const NodeId operand : computation_.node(op).operands)
-        if (const auto read = kernel_.schemes.find(operand);
-            read != kernel_.schemes.end() && read->second == Scheme::kIndependent)
-          read->second = Scheme::kLocal;
-    // What one loop needs at several indices is computed several times, too.
+        if (operand >= first_ && place(operand) < schemes.size() &&
+            schemes[place(operand)] == Scheme::kIndependent)
+          schemes[place(operand)] = Scheme::kLocal;
+    for (const NodeId op : kernel_.ops) {
+      kernel_.levels.emplace_hint(kernel_.levels.end(), op, 0);
+      kernel_.schemes.emplace_hint(kernel_.schemes.end(), op, schemes[place(op)]);
+    }
     found_ = evaluations(computation_, kernel_);
+    mark_recomputed(made);
+  }
+
+  /// What one loop needs at several indices is computed several times, too.
+  void mark_recomputed(const std::vector<NodeId>& made) {
+    std::vector<bool> kept(follows_.size(), false);
+    for (const NodeId op : made) kept[place(op)] = true;
     for (const GroupEvaluations& found : found_) {
-      std::map<NodeId, int> maps;
+      ++walk_;
       for (const Evaluation& e : found.values) {
-        if (e.load || contains_sorted(made, e.op)) continue;
+        if (e.load || kept[place(e.op)]) continue;
+        const bool again = std::exchange(seen_[place(e.op)], walk_) == walk_;
         const Node& node = computation_.node(e.op);
-        const bool often = evaluation_count(e.map) > static_cast<double>(node.shape.elements_count());
-        if ((++maps[e.op] > 1 || often) && def(node.op).instructions > 0)
-          kernel_.schemes[e.op] = Scheme::kRecomputed;
+        if (!again && e.count <= static_cast<double>(node.shape.elements_count())) continue;
+        if (!costs(node)) continue;
+        kernel_.schemes.at(e.op) = Scheme::kRecomputed;
+        kept[place(e.op)] = true;
       }
     }
   }
@@ -121,7 +138,10 @@ class Builder {
 
   const Computation& computation_;
   const Stitched& stitched_;
-  std::set<NodeId> regional_;
+  const NodeId first_;
+  std::vector<bool> follows_;  ///< whether a loop that reads it computes it
+  std::vector<int> seen_;      ///< by place: the walk that came by last
+  int walk_ = 0;
   KernelPlan kernel_;
   KernelEvaluations found_;
 };

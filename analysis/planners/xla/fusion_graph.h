@@ -110,6 +110,7 @@ inline constexpr Ruling kAllowed{};
 class Recorder {
  public:
   Recorder(bool on, const Computation& computation) : on_(on), computation_(computation) {}
+  bool enabled() const { return on_; }
   /// `taken` says what an allowed pair became. The same pair and rule is recorded once, where it was last
   /// decided: passes come again, and the last decides.
   void record(std::string_view step, NodeId subject, NodeId object, const Ruling& ruling,

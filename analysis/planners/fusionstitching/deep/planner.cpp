@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <mutex>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
@@ -21,7 +23,7 @@ namespace stitchwork {
 namespace fusionstitching::deep {
 namespace {
 
-/// From fusions to kernels. Asks the times that fusing left behind, so it is for one thread.
+/// From fusions to kernels.
 class Kernels {
  public:
   Kernels(const Graph& graph, const astitch::Nodes& nodes, const Device& device, const Options& options,
@@ -36,18 +38,48 @@ class Kernels {
         layers_(layers),
         recorder_(recorder) {}
 
-  /// Fusions that are alike have kernels that are alike.
-  KernelPlan kernel_of(const Tuned& tuned) {
-    const std::vector<Tuning> choices = tuner_.choices(tuned);
-    if (recorder_.enabled() || !options_.constraints.block.empty()) return best_kernel(tuned, choices);
-    const Fusion fusion = tuner_.fusion_of(tuned);
-    const auto [known, fresh] = known_.try_emplace(key_of(fusion, choices), fusion.ops, KernelPlan());
-    auto& [ops, kernel] = known->second;
-    if (fresh) kernel = best_kernel(tuned, choices);
-    return fresh ? kernel : renamed(computation_, kernel, ops, fusion.ops);
+  /// One of each fusion. Those that are alike have kernels that are alike.
+  std::vector<KernelPlan> of(const std::vector<const Tuned*>& fusions) {
+    const bool shares = !recorder_.enabled() && options_.constraints.block.empty();
+    std::vector<Part> parts;
+    std::vector<std::size_t> first, distinct;  // by fusion: the first that is alike
+    std::unordered_map<std::string, std::size_t> known;
+    for (std::size_t k = 0; k < fusions.size(); ++k) {
+      Part& part = parts.emplace_back(Part{fusions[k], tuner_.fusion_of(*fusions[k]), {}});
+      part.choices = tuner_.choices(*part.tuned);
+      first.push_back(shares ? known.emplace(key_of(part.fusion, part.choices), k).first->second : k);
+      if (first[k] == k)
+        distinct.push_back(k);
+      else
+        part.choices.clear();
+    }
+    std::vector<Made> made(fusions.size());
+    parallel_for(distinct.size(), [&](std::size_t d) { made[distinct[d]] = best_of(parts[distinct[d]]); });
+    for (const std::size_t k : distinct) record(parts[k], made[k]);
+    std::vector<KernelPlan> kernels;
+    for (std::size_t k = 0; k < fusions.size(); ++k)
+      kernels.push_back(first[k] == k ? std::move(made[k].kernel)
+                                      : renamed(computation_, kernels[first[k]], parts[first[k]].fusion.ops,
+                                                parts[k].fusion.ops));
+    return kernels;
   }
 
  private:
+  struct Part {
+    const Tuned* tuned;
+    Fusion fusion;
+    std::vector<Tuning> choices;
+  };
+
+  /// A kernel, and who asked for shared memory and gave up for it.
+  struct Made {
+    std::size_t choice = 0;
+    KernelPlan kernel;
+    Slots slots;
+    std::vector<Request> asked, shrunk;
+    std::optional<KernelCost> cost;  ///< where choices are compared, or what shrank is recorded
+  };
+
   /// Equal where best_kernel is but for the ops' names. Who gives up shared memory first follows from spans.
   std::string key_of(const Fusion& fusion, const std::vector<Tuning>& choices) const {
     std::string key = pattern_key(nodes_, fusion.ops, fusion.roots);
@@ -68,45 +100,34 @@ class Kernels {
   /// Sums of ops choose the schedule; they say little of the size of a block, as an op's own kernel waits for
   /// memory where the fused one reads shared memory, and as instructions of idle warps hide there and add up
   /// here. So of several choices the one whose kernel the estimate has as the fastest.
-  KernelPlan best_kernel(const Tuned& tuned, const std::vector<Tuning>& choices) {
-    Made best = made_by(tuned, choices.front());
-    const Tuning* chosen = &choices.front();
-    if (choices.size() > 1) {
-      double least_us = kernel_cost(graph_, device_, best.kernel, best.found).predicted_us;
-      for (std::size_t c = 1; c < choices.size(); ++c) {
-        Made other = made_by(tuned, choices[c]);
-        const double us = kernel_cost(graph_, device_, other.kernel, other.found).predicted_us;
-        if (us >= least_us) continue;
-        least_us = us;
+  Made best_of(const Part& part) {
+    Made best = made_by(part, 0);
+    for (std::size_t c = 1; c < part.choices.size(); ++c)
+      if (Made other = made_by(part, c); other.cost->predicted_us < best.cost->predicted_us)
         best = std::move(other);
-        chosen = &choices[c];
-      }
-    }
-    record_schedule(tuned, *chosen, choices.size());
-    record_memory(best);
-    return std::move(best.kernel);
+    return best;
   }
 
-  /// A kernel, and who asked for shared memory and gave up for it.
-  struct Made {
-    KernelPlan kernel;
-    KernelEvaluations found;
-    Slots slots;
-    std::vector<Request> asked, shrunk;
-  };
-
-  Made made_by(const Tuned& tuned, const Tuning& tuning) {
+  Made made_by(const Part& part, std::size_t choice) {
     SharingRules rules = tuner_.sharing_rules();
-    Made made = made_by(tuned, tuning, rules);
-    if (is_sound(graph_, made.kernel)) return made;
-    // The schedule of steps tells values in one place apart by less than the predicate does.
-    rules.in_place = [](NodeId, NodeId, const IsShared&) { return false; };
-    return made_by(tuned, tuning, rules);
+    Made made;
+    KernelEvaluations found = make(part, choice, rules, made);
+    if (!is_sound(graph_, made.kernel)) {
+      // The schedule of steps tells values in one place apart by less than the predicate does.
+      rules.in_place = [](NodeId, NodeId, const IsShared&) { return false; };
+      made = {};
+      found = make(part, choice, rules, made);
+    }
+    if (part.choices.size() > 1 || (recorder_.enabled() && !made.shrunk.empty()))
+      made.cost = kernel_cost(graph_, device_, made.kernel, found);
+    return made;
   }
 
-  Made made_by(const Tuned& tuned, const Tuning& tuning, const SharingRules& rules) {
-    Stitched stitched{tuner_.fusion_of(tuned), {}, {}, {}, tuning.threads};
-    Made made;
+  /// Returns what the kernel evaluates.
+  KernelEvaluations make(const Part& part, std::size_t choice, const SharingRules& rules, Made& made) {
+    const Tuning& tuning = part.choices[choice];
+    Stitched stitched{part.fusion, {}, {}, {}, tuning.threads};
+    made.choice = choice;
     made.asked = tuner_.requests_of(stitched.fusion, tuning.schedules);
     const auto span = [&](NodeId op) { return layers_.of(op); };
     SharedPlan shared = plan_shared(computation_, stitched.fusion, made.asked, span, rules);
@@ -115,17 +136,17 @@ class Kernels {
     for (const Request& request : made.shrunk) stitched.shrunk.push_back(request.op);
     std::sort(stitched.shrunk.begin(), stitched.shrunk.end());
     add_loops(tuning, stitched);
-    EvaluatedKernel evaluated = evaluated_kernel(computation_, stitched);
-    made.kernel = std::move(evaluated.kernel);
-    made.found = std::move(evaluated.found);
-    if (!options_.tuned) return made;
-    if (auto tuned_kernel = with_vectors(graph_, device_, made.kernel, made.found))
+    auto [kernel, found] = evaluated_kernel(computation_, stitched);
+    made.kernel = std::move(kernel);
+    if (!options_.tuned) return found;
+    if (auto tuned_kernel = with_vectors(graph_, device_, made.kernel, found))
       made.kernel = std::move(*tuned_kernel);
-    return made;
+    return found;
   }
 
   /// A loop each of the outputs and of what has shared memory.
   void add_loops(const Tuning& tuning, Stitched& stitched) {
+    const std::lock_guard lock(times_mutex_);
     std::vector<NodeId> looped = stitched.fusion.roots;
     for (const Slot& slot : stitched.slots.slots) looped.push_back(slot.op);
     std::sort(looped.begin(), looped.end());
@@ -141,8 +162,13 @@ class Kernels {
 
   const std::string& name(NodeId op) const { return computation_.node(op).name; }
 
-  void record_schedule(const Tuned& tuned, const Tuning& tuning, std::size_t choices) {
+  void record(const Part& part, const Made& made) {
     if (!recorder_.enabled()) return;
+    record_schedule(*part.tuned, part.choices[made.choice], part.choices.size());
+    record_memory(made);
+  }
+
+  void record_schedule(const Tuned& tuned, const Tuning& tuning, std::size_t choices) {
     const Dims& dims = computation_.node(tuned.seeds.front()).shape.dims;
     const std::vector<Schedule> all = candidates(dims);
     std::vector<Schedule> satisfiable;
@@ -206,7 +232,6 @@ class Kernels {
   static double least(const Cut& cut) { return *std::min_element(cut.us.begin(), cut.us.end()); }
 
   void record_memory(const Made& made) {
-    if (!recorder_.enabled()) return;
     for (const Request& request : made.asked)
       recorder_.add("memory", name(request.op), "", [&] {
         return Verdict::yes("fs.request", fmt::format("{} bytes a block: {}", request.bytes,
@@ -219,15 +244,13 @@ class Kernels {
                                                      : "that were another's, dead by then";
         return Verdict::yes("fs.shared", fmt::format("{} bytes at {} {}", slot.bytes, slot.offset, how));
       });
-    if (made.shrunk.empty()) return;
-    const KernelCost cost = kernel_cost(graph_, device_, made.kernel, made.found);
     for (const Request& request : made.shrunk)
       recorder_.add("memory", name(request.op), "", [&] {
         return Verdict::no(
             "fs.shrunk", fmt::format("{}, {} bytes: its readers compute it; the kernel computes {} elements "
                                      "again, {:.2f} us modelled",
                                      fusionstitching::name(request.cls), request.bytes,
-                                     cost.recomputed_elements, cost.predicted_us));
+                                     made.cost->recomputed_elements, made.cost->predicted_us));
       });
   }
 
@@ -240,7 +263,7 @@ class Kernels {
   OpTimes& times_;
   const Layers& layers_;
   Recorder& recorder_;
-  std::unordered_map<std::string, std::pair<std::vector<NodeId>, KernelPlan>> known_;  ///< with its ops
+  std::mutex times_mutex_;  ///< OpTimes finds them when they are asked for
 };
 
 /// What fuses with nothing stays a call, or a copy of a buffer.
@@ -268,11 +291,10 @@ FusionPlan plan_fusionstitching_2018(const Graph& graph, const Device& device, c
   const std::map<NodeId, deep::Tuned> fusions = deep::fuse(units, tuner, knobs, recorder);
 
   deep::Kernels builder(graph, nodes, device, knobs, tuner, times, layers, recorder);
-  std::vector<KernelPlan> kernels;
-  for (const auto& [unit, tuned] : fusions) {
-    if (tuned.ops.size() == 1 && deep::is_no_kernel(units, computation.node(unit))) continue;
-    kernels.push_back(builder.kernel_of(tuned));
-  }
+  std::vector<const deep::Tuned*> parts;
+  for (const auto& [unit, tuned] : fusions)
+    if (tuned.ops.size() > 1 || !deep::is_no_kernel(units, computation.node(unit))) parts.push_back(&tuned);
+  std::vector<KernelPlan> kernels = builder.of(parts);
   for (const Node& node : computation.nodes)
     if (nodes[node.id].member &&
         (nodes[node.id].isolated || (astitch::is_step(nodes[node.id]) && is_empty(nodes, node.id))))

@@ -3,14 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
+#include <numeric>
 
-#include "analysis/judge/cost.h"
+#include "analysis/judge/cost_within.h"
 #include "analysis/planners/fusionstitching/ilp/alike.h"
 #include "analysis/verify/verify.h"
 #include "core/base/sorted.h"
 
 namespace stitchwork::fusionstitching {
 namespace {
+
+constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 
 /// One kernel of several: the blocks of each behind those before, loops over the same elements as one.
 class Pack {
@@ -95,41 +99,58 @@ bool has_one_block(const Template& of, int cta_size) {
 
 Packer::Packer(const Ops& ops, const IlpOptions& options) : ops_(ops), options_(options) {}
 
-Packer::Chosen Packer::choose(const Fusion& component, const Templates& templates, int cta_size) {
+Packer::Chosen Packer::choose(const Fusion& component, const Templates& templates, int cta_size,
+                              double most_us) {
   const astitch::Nodes& nodes = *ops_.nodes;
   // Loops of outputs are sound as they are made.
   const bool given = templates.all.size() == 1 && templates.all[0].composition == Composition::kThread;
-  if (templates.all.empty() || given) return {given ? 0 : -1, 0, {}};
+  if (templates.all.empty() || given) return {given ? 0 : -1, 0, {}, kNoLimit};
   const std::string key =
       fmt::format("{} threads: ", cta_size) + pattern_key(nodes, component.ops, component.roots);
   {
     const std::lock_guard lock(mutex_);
-    if (const auto known = known_.find(key); known != known_.end()) return known->second;
+    const auto known = known_.find(key);
+    if (known != known_.end() && (known->second.index >= 0 || known->second.most_us >= most_us))
+      return known->second;
   }
-  Chosen best;
-  for (std::size_t t = 0; t < templates.all.size(); ++t) {
-    const auto [kernel, found] = evaluated_kernel(*nodes.computation, templates.all[t].stitched);
-    if (const auto problems = verify_values(*nodes.graph, kernel, found); !problems.empty()) {
-      best.refused = Verdict::no("fs19.layout", problems.front().why);
-      continue;
-    }
-    const double us = kernel_cost(*nodes.graph, *ops_.device, kernel, found).predicted_us;
-    if (best.index < 0 || us < best.us) {
-      best.index = static_cast<int>(t);
-      best.us = us;
-    }
-  }
+  const Chosen best = find_fastest(templates, most_us);
   const std::lock_guard lock(mutex_);
-  return known_.emplace(key, best).first->second;
+  return known_.insert_or_assign(key, best).first->second;
 }
 
-PackedKernel Packer::pack(const std::vector<Fusion>& parts, int cta_size) {
+Packer::Chosen Packer::find_fastest(const Templates& templates, double most_us) const {
+  const astitch::Nodes& nodes = *ops_.nodes;
+  // Few loops are soon estimated, and what is slower than they are need not be to its end.
+  std::vector<int> order(templates.all.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(
+      order, {}, [&](int t) { return templates.all[static_cast<std::size_t>(t)].stitched.loops.size(); });
+  Chosen best{.us = most_us, .most_us = kNoLimit};
+  int last_refused = -1;
+  for (const int t : order) {
+    const auto [kernel, found] =
+        evaluated_kernel(*nodes.computation, templates.all[static_cast<std::size_t>(t)].stitched);
+    const auto us = us_within(*nodes.graph, *ops_.device, kernel, found, best.us);
+    if (!us) best.most_us = most_us;
+    if (!us || (best.index >= 0 && *us == best.us && t > best.index)) continue;
+    if (const auto problems = verify_values(*nodes.graph, kernel, found); !problems.empty()) {
+      if (t > last_refused) best.refused = Verdict::no("fs19.layout", problems.front().why);
+      last_refused = std::max(last_refused, t);
+      continue;
+    }
+    best.index = t;
+    best.us = *us;
+  }
+  return best;
+}
+
+PackedKernel Packer::pack(const std::vector<Fusion>& parts, int cta_size, double most_us) {
   const astitch::Nodes& nodes = *ops_.nodes;
   PackedKernel result;
   std::vector<Template> chosen_parts;
   for (const Fusion& part : parts) {
     const Templates templates = find_templates(ops_, part, cta_size, options_);
-    const Chosen chosen = choose(part, templates, cta_size);
+    const Chosen chosen = choose(part, templates, cta_size, parts.size() == 1 ? most_us : kNoLimit);
     if (chosen.index < 0) {
       result.made = templates.all.empty() ? templates.made : chosen.refused;
       return result;
@@ -194,7 +215,7 @@ PackedKernel Packer::pack(const std::vector<NodeId>& pattern, bool timed) {
   const bool any = !timed && !may_have_one_block(parts, sizes);
   PackedKernel best;
   for (const int size : sizes) {
-    PackedKernel of_size = pack(parts, size);
+    PackedKernel of_size = pack(parts, size, best.whole ? best.us : kNoLimit);
     if (best.whole && !(of_size.whole && of_size.us < best.us)) continue;
     best = std::move(of_size);
     if (!best.whole) continue;

@@ -32,13 +32,17 @@ class Packer {
 
  private:
   struct Chosen {
-    int index = -1;  ///< into the component's templates; -1: none is a kernel
+    int index = -1;  ///< into the component's templates; -1: none is a kernel, or none so fast
     double us = 0;
-    Verdict refused;  ///< why the last one that is none is none
+    Verdict refused;     ///< why the last one that is none is none
+    double most_us = 0;  ///< index is -1: none takes so long or less
   };
 
-  Chosen choose(const Fusion& component, const Templates& templates, int cta_size);
-  PackedKernel pack(const std::vector<Fusion>& parts, int cta_size);
+  /// The fastest that takes at most `most_us`.
+  Chosen choose(const Fusion& component, const Templates& templates, int cta_size, double most_us);
+  Chosen find_fastest(const Templates& templates, double most_us) const;
+  /// Of one part a kernel only if it takes at most `most_us`.
+  PackedKernel pack(const std::vector<Fusion>& parts, int cta_size, double most_us);
   bool may_have_one_block(const std::vector<Fusion>& parts, const std::vector<int>& sizes) const;
 
   const Ops& ops_;
