@@ -121,6 +121,11 @@ void Lowering::lower_wmma_access(const Opcode& op) {
   if (placed && !shared && m[6] != "global") unknown();
   const bool is_a = m[1] == "a", is_b = m[1] == "b", is_c = m[1] == (load ? "c" : "d");
   if (!(is_c || (load && (is_a || is_b)))) unknown();
+  // PTX ISA, wmma.load: the types of factors and of accumulators.
+  using E = MatrixElement;
+  const bool wide = *element == E::kF32 || *element == E::kS32;
+  const bool narrow_only = *element == E::kBF16 || *element == E::kTF32 || sim::is_int8(*element);
+  if (is_c ? narrow_only : wide) unknown();
   const sim::WmmaMatrix matrix{.rows = is_b ? shape.k : shape.m,
                                .columns = is_a ? shape.k : shape.n,
                                .element = *element,
