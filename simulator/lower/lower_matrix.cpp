@@ -168,7 +168,9 @@ void Lowering::lower_mma(const Opcode& op) {
   auto m = op.modifiers;
   const bool wmma = op.base == "wmma";
   if (wmma) m.erase(m.begin());
-  const bool saturate = std::erase(m, std::string_view("satfinite")) > 0;
+  const auto saturations = std::erase(m, std::string_view("satfinite"));
+  const bool saturate = saturations > 0;
+  if (saturations > 1) unknown();
   MatrixShape shape;
   // Products of f64 are rounded to nearest, said or not.
   const bool nearest = std::erase(m, std::string_view("rn")) > 0;
@@ -232,7 +234,9 @@ void Lowering::lower_sparse_mma(const Opcode& op) {
   auto m = op.modifiers;
   if (m[0] != "sp" && m[0] != "sp::ordered_metadata") unknown();
   m.erase(m.begin());
-  const bool saturate = std::erase(m, std::string_view("satfinite")) > 0;
+  const auto saturations = std::erase(m, std::string_view("satfinite"));
+  const bool saturate = saturations > 0;
+  if (saturations > 1) unknown();
   MatrixShape shape;
   if (m.size() != 9 || m[0] != "sync" || m[1] != "aligned" || !parse_shape(m[2], shape) || m[3] != "row" ||
       m[4] != "col")
