@@ -3,6 +3,7 @@
 #include "simulator/isa/forms.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -266,30 +267,41 @@ const MissingFeature* missing_feature(std::string_view base) {
   return found == std::end(kMissing) ? nullptr : found;
 }
 
-std::string unknown_modifier(std::string_view opcode) {
-  const std::string_view base = base_of(opcode);
-  std::set<std::string, std::less<>> known;
-  bool any = false;
-  const auto add = [&](std::string_view form) {
-    if (base_of(form) != base) return;
-    any = true;
-    for (std::size_t dot = form.find('.'); dot != form.npos;) {
-      const std::size_t next = form.find('.', dot + 1);
-      known.emplace(form.substr(dot + 1, next == form.npos ? next : next - dot - 1));
-      dot = next;
-    }
-  };
-  for (const std::string& form : all_forms()) add(form);
-  if (opcode.find(".bulk") != opcode.npos || opcode.find(".async") != opcode.npos)
-    for (const std::string& form : bulk_forms()) add(form);
+namespace {
+
+using ModifiersByBase = std::map<std::string, std::set<std::string, std::less<>>, std::less<>>;
+
+void add_modifiers(ModifiersByBase& known, std::string_view form) {
+  auto& of_base = known[std::string(base_of(form))];
+  for (std::size_t dot = form.find('.'); dot != form.npos;) {
+    const std::size_t next = form.find('.', dot + 1);
+    of_base.emplace(form.substr(dot + 1, next == form.npos ? next : next - dot - 1));
+    dot = next;
+  }
+}
+/// Those of all forms, with or without the asynchronous ones.
+ModifiersByBase all_modifiers(bool asynchronous) {
+  ModifiersByBase known;
+  for (const std::string& form : all_forms()) add_modifiers(known, form);
+  if (asynchronous)
+    for (const std::string& form : bulk_forms()) add_modifiers(known, form);
   for (const sim::IsaRow& row : sim::isa_rows())
-    if (std::string_view(row.spelling).starts_with(base))
-      for (const std::string& form : sim::expand_spelling(row.spelling)) add(form);
-  if (!any) return "";
+    for (const std::string& form : sim::expand_spelling(row.spelling)) add_modifiers(known, form);
+  return known;
+}
+
+}  // namespace
+
+std::string unknown_modifier(std::string_view opcode) {
+  static const ModifiersByBase kOrdinary = all_modifiers(false), kAsynchronous = all_modifiers(true);
+  const bool asynchronous = opcode.find(".bulk") != opcode.npos || opcode.find(".async") != opcode.npos;
+  const ModifiersByBase& all = asynchronous ? kAsynchronous : kOrdinary;
+  const auto known = all.find(base_of(opcode));
+  if (known == all.end()) return "";
   for (std::size_t dot = opcode.find('.'); dot != opcode.npos;) {
     const std::size_t next = opcode.find('.', dot + 1);
     const std::string_view m = opcode.substr(dot + 1, next == opcode.npos ? next : next - dot - 1);
-    if (!known.contains(m)) return std::string(m);
+    if (!known->second.contains(m)) return std::string(m);
     dot = next;
   }
   return "";

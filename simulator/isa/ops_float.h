@@ -35,6 +35,8 @@ SW_INLINE Words<f32> flush(Words<f32> v) {
   auto bits = (Words<u32>)v;
   return (Words<f32>)((bits & 0x7f800000u) == 0 ? bits & 0x80000000u : bits);
 }
+/// A subnormal number as a zero of its sign.
+inline f64 flush(f64 v) { return __builtin_fabs(v) < DBL_MIN ? __builtin_copysign(0.0, v) : v; }
 SW_INLINE Words<f32> saturate(Words<f32> v) {
   const Words<f32> zero = {}, one = splat<f32, kWords>(1.0f);
   return v > zero ? (v < one ? v : one) : zero;  // NaN gives +0
@@ -258,16 +260,15 @@ void add_fp64_family(const char* rn, const char* rz, const char* rm, const char*
 
 void add_float_rows() {
   constexpr auto fp32 = Pipe::kFp32, mufu = Pipe::kMufu;
-#define SW_FP32(OP, NAME, N)                                                                   \
-  add_fp32_family<OP, N>(NAME "{,.rn}.f32", NAME "{,.rn}.ftz.f32", NAME "{,.rn}.sat.f32",      \
-                         NAME "{,.rn}.ftz.sat.f32");                                           \
-  add_fp32_directed<OP, N>(NAME ".rz.f32", NAME ".rm.f32", NAME ".rp.f32", NAME ".rz.ftz.f32", \
-                           NAME ".rm.ftz.f32", NAME ".rp.ftz.f32");                            \
-  add_fp64_family<OP, N>(NAME "{,.rn}.f64", NAME ".rz.f64", NAME ".rm.f64", NAME ".rp.f64")
-  SW_FP32(AddOp, "add", 2);
-  SW_FP32(SubOp, "sub", 2);
-  SW_FP32(MulOp, "mul", 2);
-  SW_FP32(FmaOp, "{fma,mad}", 3);
+#define SW_FP32(OP, NAME, RN, N)                                                                          \
+  add_fp32_family<OP, N>(NAME RN ".f32", NAME RN ".ftz.f32", NAME RN ".sat.f32", NAME RN ".ftz.sat.f32"); \
+  add_fp32_directed<OP, N>(NAME ".rz.f32", NAME ".rm.f32", NAME ".rp.f32", NAME ".rz.ftz.f32",            \
+                           NAME ".rm.ftz.f32", NAME ".rp.ftz.f32");                                       \
+  add_fp64_family<OP, N>(NAME RN ".f64", NAME ".rz.f64", NAME ".rm.f64", NAME ".rp.f64")
+  SW_FP32(AddOp, "add", "{,.rn}", 2);
+  SW_FP32(SubOp, "sub", "{,.rn}", 2);
+  SW_FP32(MulOp, "mul", "{,.rn}", 2);
+  SW_FP32(FmaOp, "{fma,mad}", ".rn", 3);
 #undef SW_FP32
 #define SW_EXACT(OP, NAME, N)                                                                  \
   add_float<OP, f32, N, Round::kNearest>(NAME ".rn.f32", fp32);                                \
@@ -288,16 +289,19 @@ void add_float_rows() {
   add_float<RcpOp, f32, 1, Round::kNearest, true>("rcp.approx.ftz.f32", mufu);
   add_float<SqrtOp, f32, 1, Round::kNearest>("sqrt.approx.f32", mufu);
   add_float<SqrtOp, f32, 1, Round::kNearest, true>("sqrt.approx.ftz.f32", mufu);
-  add_cold<f64, f64>("rcp.approx.ftz.f64", SW_F1(1.0 / a));
+  add_cold<f64, f64>("rcp.approx.ftz.f64", SW_LANES1(f64, flush(1.0 / flush(f64(a)))));
   add<f32, f32>("rsqrt.approx.f32", SW_HALVES(rsqrt_approx), mufu);
   add_cold<f32, f32>(
       "rsqrt.approx.ftz.f32", [](auto a) { return flush(SW_HALVES(rsqrt_approx)(flush(a))); }, mufu);
-  add_cold<f64, f64>("rsqrt.approx{,.ftz}.f64", SW_LANES1(f64, 1.0 / __builtin_sqrt(a)));
+  add_cold<f64, f64>("rsqrt.approx.f64", SW_LANES1(f64, 1.0 / __builtin_sqrt(a)));
+  add_cold<f64, f64>("rsqrt.approx.ftz.f64", SW_LANES1(f64, 1.0 / __builtin_sqrt(flush(f64(a)))));
   add<f32, f32>("ex2.approx.f32", SW_HALVES(exp2_approx<false>), mufu);
   add<f32, f32>("ex2.approx.ftz.f32", SW_HALVES(exp2_approx<true>), mufu);
   add<f32, f32>("lg2.approx.f32", SW_HALVES(log2_approx<false>), mufu);
   add_cold<f32, f32>("lg2.approx.ftz.f32", SW_HALVES(log2_approx<true>), mufu);
-  add_cold<f32, f32>("sin.approx{,.ftz}.f32", SW_LANES1(f32, f32(sin(f64(a)))), mufu);
+  add_cold<f32, f32>("sin.approx.f32", SW_LANES1(f32, f32(sin(f64(a)))), mufu);
+  add_cold<f32, f32>(
+      "sin.approx.ftz.f32", [](auto a) { return flush(SW_LANES1(f32, f32(sin(f64(a))))(flush(a))); }, mufu);
   add_cold<f32, f32>("cos.approx{,.ftz}.f32", SW_LANES1(f32, f32(cos(f64(a)))), mufu);
   add_cold<f32, f32>("tanh.approx.f32", SW_LANES1(f32, f32(tanh(f64(a)))), mufu);
 

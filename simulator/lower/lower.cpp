@@ -197,11 +197,12 @@ bool Lowering::lower_three_way_extremum(const Opcode& op) {
   for (std::string_view m : op.modifiers)
     if (m != "abs") plain += fmt::format(".{}", m);
   const int row = sim::find_row(plain);
-  if (row < 0 || op.has("xorsign")) unknown();
+  const auto absolute = std::count(op.modifiers.begin(), op.modifiers.end(), std::string_view("abs"));
+  if (row < 0 || op.has("xorsign") || absolute > 1) unknown();
   std::uint32_t o[3];
   for (std::size_t k = 0; k < 3; ++k) {
     o[k] = source(s.operands[k + 1], 'f');
-    if (!op.has("abs")) continue;
+    if (absolute == 0) continue;
     const std::uint32_t t = temporary(RegisterClass::k32);
     emit_simple(sim::find_row("abs.f32"), {t, o[k]});
     o[k] = t;

@@ -173,10 +173,12 @@ void Lowering::lower_setp(const Opcode& op) {
   std::string plain = "setp";
   std::string combine;
   for (std::string_view m : op.modifiers) {
-    if (m == "and" || m == "or" || m == "xor")
+    if (m == "and" || m == "or" || m == "xor") {
+      if (!combine.empty()) unknown();
       combine = fmt::format("{}.pred", m);
-    else
+    } else {
       plain += fmt::format(".{}", m);
+    }
   }
   const std::size_t expected = combine.empty() ? 3 : 4;
   if (s.operands.size() != expected) fail(fmt::format("{} takes {} operands", s.opcode, expected));
@@ -228,10 +230,12 @@ void Lowering::lower_set(const Opcode& op) {
   for (std::size_t k = 0; k < op.modifiers.size(); ++k) {
     const std::string_view m = op.modifiers[k];
     if (k + 2 == op.modifiers.size()) continue;
-    if (m == "and" || m == "or" || m == "xor")
+    if (m == "and" || m == "or" || m == "xor") {
+      if (!combine.empty()) unknown();
       combine = fmt::format("{}.pred", m);
-    else
+    } else {
       plain += fmt::format(".{}", m);
+    }
   }
   const bool packed = op.last() == "f16x2" || op.last() == "bf16x2";
   if (s.operands.size() != (combine.empty() ? 3u : 4u)) unknown();

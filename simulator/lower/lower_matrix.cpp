@@ -121,6 +121,11 @@ void Lowering::lower_wmma_access(const Opcode& op) {
   if (placed && !shared && m[6] != "global") unknown();
   const bool is_a = m[1] == "a", is_b = m[1] == "b", is_c = m[1] == (load ? "c" : "d");
   if (!(is_c || (load && (is_a || is_b)))) unknown();
+  // PTX ISA, wmma.load: the types of factors and of accumulators.
+  using E = MatrixElement;
+  const bool wide = *element == E::kF32 || *element == E::kS32;
+  const bool narrow_only = *element == E::kBF16 || *element == E::kTF32 || sim::is_int8(*element);
+  if (is_c ? narrow_only : wide) unknown();
   const sim::WmmaMatrix matrix{.rows = is_b ? shape.k : shape.m,
                                .columns = is_a ? shape.k : shape.n,
                                .element = *element,
@@ -163,7 +168,9 @@ void Lowering::lower_mma(const Opcode& op) {
   auto m = op.modifiers;
   const bool wmma = op.base == "wmma";
   if (wmma) m.erase(m.begin());
-  const bool saturate = std::erase(m, std::string_view("satfinite")) > 0;
+  const auto saturations = std::erase(m, std::string_view("satfinite"));
+  const bool saturate = saturations > 0;
+  if (saturations > 1) unknown();
   MatrixShape shape;
   // Products of f64 are rounded to nearest, said or not.
   const bool nearest = std::erase(m, std::string_view("rn")) > 0;
@@ -227,7 +234,9 @@ void Lowering::lower_sparse_mma(const Opcode& op) {
   auto m = op.modifiers;
   if (m[0] != "sp" && m[0] != "sp::ordered_metadata") unknown();
   m.erase(m.begin());
-  const bool saturate = std::erase(m, std::string_view("satfinite")) > 0;
+  const auto saturations = std::erase(m, std::string_view("satfinite"));
+  const bool saturate = saturations > 0;
+  if (saturations > 1) unknown();
   MatrixShape shape;
   if (m.size() != 9 || m[0] != "sync" || m[1] != "aligned" || !parse_shape(m[2], shape) || m[3] != "row" ||
       m[4] != "col")

@@ -148,20 +148,20 @@ bool Lowering::lower_async(const Opcode& op) {
   }
   const bool level_all = what == "ca";
   if (!level_all && what != "cg") return false;
-  bool hint = false;
-  int spaces = 0;
+  int spaces = 0, hints = 0, prefetches = 0;
   for (std::size_t k = 2; k < op.modifiers.size(); ++k) {
     const std::string_view m = op.modifiers[k];
-    hint |= m == "L2::cache_hint";
+    hints += m == "L2::cache_hint";
+    prefetches += m == "L2::64B" || m == "L2::128B" || m == "L2::256B";
     spaces += m == "shared" || m == "shared::cta" || m == "global";
     if (m != "shared" && m != "shared::cta" && m != "global" && m != "L2::64B" && m != "L2::128B" &&
         m != "L2::256B" && m != "L2::cache_hint")
       return false;
   }
-  if (spaces != 2 || op.modifiers.size() < 4 || !op.modifiers[2].starts_with("shared") ||
-      op.modifiers[3] != "global")
+  if (spaces != 2 || hints > 1 || prefetches > 1 || op.modifiers.size() < 4 ||
+      !op.modifiers[2].starts_with("shared") || op.modifiers[3] != "global")
     unknown();  // to shared memory, from global memory
-  const std::size_t given = s.operands.size() - (hint ? 1 : 0);
+  const std::size_t given = s.operands.size() - static_cast<std::size_t>(hints);
   if (s.operands.size() < 3 || given < 3 || given > 4 || s.operands[0].kind != Operand::Kind::kAddress ||
       s.operands[1].kind != Operand::Kind::kAddress || s.operands[2].kind != Operand::Kind::kInteger)
     fail(fmt::format("{} takes two addresses and a size", s.opcode));

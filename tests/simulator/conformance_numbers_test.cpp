@@ -159,6 +159,8 @@ std::optional<Expected> approximate(const Form& f, float x) {
   } else if (f.base == "sin" || f.base == "cos") {
     e.value = f.base == "sin" ? std::sin(v) : std::cos(v);
     e.absolute = 0x1p-20;
+    if (f.has("ftz") && f.base == "sin" && std::fabs(x) < FLT_MIN)
+      return Expected{.bits = bits_of(std::copysign(0.0f, x)), .value = {}};
   } else if (f.base == "tanh") {
     e.value = std::tanh(v);
     e.relative = 0x1p-11;
@@ -174,12 +176,14 @@ std::optional<Expected> approximate(const Form& f, float x) {
 std::optional<Expected> float_form(const Form& f, const u64* s) {
   const std::string& type = f.type();
   if (type == "f64") {
-    if (f.base == "rcp" && f.has("approx")) {
-      return Expected{.bits = 0, .value = 1 / f64_of(s[0]), .relative = 0x1p-20, .absolute = 0x1p-1022};
+    if ((f.base == "rcp" && f.has("approx")) || f.base == "rsqrt") {
+      double v = f64_of(s[0]);  // PTX ISA, rcp.approx.ftz.f64: of subnormal numbers, an infinity
+      if (f.has("ftz") && std::fabs(v) < DBL_MIN) v = std::copysign(0.0, v);
+      return Expected{.bits = 0,
+                      .value = 1 / (f.base == "rcp" ? v : std::sqrt(v)),
+                      .relative = 0x1p-20,
+                      .absolute = 0x1p-1022};
     }
-    if (f.base == "rsqrt")
-      return Expected{
-          .bits = 0, .value = 1 / std::sqrt(f64_of(s[0])), .relative = 0x1p-20, .absolute = 0x1p-1022};
     const auto r = float_value<double>(f, f64_of(s[0]), f64_of(s[1]), f64_of(s[2]));
     if (!r) return std::nullopt;
     return Expected{.bits = bits_of(*r), .value = {}};

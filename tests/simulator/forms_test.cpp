@@ -207,6 +207,25 @@ TEST(Forms, LoadsAndStoresTakeOneModifierOfAKind) {
     EXPECT_EQ(refused_line(line), "") << line;
 }
 
+/// What ptxas 12 refuses, too; the simulator once took the last of two, or none for one.
+TEST(Forms, ModifiersThatSayNothingOrTwoThingsAreRefused) {
+  for (const char* line :
+       {"setp.eq.and.or.u32 %p1, %r1, %r2, %p2;", "set.eq.and.xor.u32.u32 %r1, %r1, %r2, %p2;",
+        "max.abs.abs.f32 %f1, %f2, %f3, %f4;", "fma.f32 %f1, %f2, %f3, %f4;",
+        "mad.ftz.f32 %f1, %f2, %f3, %f4;", "fma.f64 %e1, %e2, %e3, %e4;", "fma.f32.f16 %f1, %h1, %h2, %f2;",
+        "cp.async.ca.shared.global.L2::64B.L2::128B [%r1], [%d1], 16;",
+        "ld.shared.L1::evict_last.u32 %r1, [%r2];", "ld.shared.L2::64B.u32 %r1, [%r2];",
+        "ld.local.volatile.u32 %r1, [%d1];", "ld.const.relaxed.gpu.u32 %r1, [%d1];",
+        "st.local.release.gpu.u32 [%d1], %r1;", "ld.global.L1::evict_last.ca.u32 %r1, [%d1];",
+        "st.global.volatile.L1::evict_last.u32 [%d1], %r1;", "ld.global.mmio.relaxed.gpu.u32 %r1, [%d1];",
+        "ld.u64 %d1, [in];",
+        "wmma.load.a.sync.aligned.row.m16n16k16.f32 {%f1, %f2, %f3, %f4, %f5, %f6, %f7, %f8}, "
+        "[%d1];",
+        "wmma.load.c.sync.aligned.row.m16n16k16.bf16 {%r1, %r2, %r3, %r4}, [%d1];"})
+    EXPECT_NE(refused_line(line), "") << line;
+  EXPECT_EQ(refused_line("ld.param.u64 %d1, [in];"), "");
+}
+
 TEST(Forms, AtomicsOfVectorsTakeTheirTypeBeforeOrBehind) {
   for (const char* form : {"atom.global.v4.f32.add", "atom.global.add.v4.f32",
                            "atom.relaxed.gpu.global.add.v4.f32", "atom.add.global.v4.f32"}) {
