@@ -24,7 +24,9 @@ namespace {
 /// In flight an SM at full bandwidth (docs/planners/astitch.md).
 constexpr double kBytesInFlight = 32 * 1024;
 /// Twice as many of less than a word, and of columns, which want twice as much in flight of fewer threads.
+/// A choice, not measured: with more, registers are left to nothing else.
 constexpr double kMostVectors = 4;
+// No quantity: bytes of an int.
 constexpr double kWordBytes = 4;
 /// The share of a thread's registers that loads in flight may take.
 /// A choice, not measured: three quarters are left for addresses, accumulators and what is kept.

@@ -28,9 +28,9 @@ constexpr double kLaneBytes = 4;
 /// gradients of RMS norms of 16384x1024 bf16 were 30.8 us on an H200, simulated 27.9.
 constexpr double kMaxLoadsInFlightAcross = 16;
 
-/// Of a 16-bit float that is loaded, beside the load: into f32, and out of its vector's word. Measured in the
-/// simulator, sums of rows of 8192x1024 on an H200.
+/// Of a 16-bit float that is loaded, beside the load: into f32, and out of its vector's word.
 double unpacking_instructions(DType dtype, bool in_vector) {
+  // As measured in the simulator, sums of rows of 8192x1024 on an H200.
   constexpr double kBf16 = 1, kF16 = 1, kF16InVector = 2.5;
   if (dtype == DType::kBF16) return kBf16;
   return dtype == DType::kF16 ? (in_vector ? kF16InVector : kF16) : 0;
