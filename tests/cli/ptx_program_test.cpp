@@ -150,6 +150,7 @@ TEST_F(Dumps, AreRightAndHeldToTheirSchema) {
                         {"fig7-a100", 4, 0},
                         {"fig7-v100", 4, 0},
                         {"mlp-a100", 1, 2},
+                        {"bert_layer-a100", 9, 6},
                         {"conv_grad-a100", 2, 4},
                         {"softmax-triton-a100", 1, 0},
                         {"softmax-inductor-a100", 1, 0},

@@ -157,7 +157,7 @@ void expect_values(const Planned& planned) {
 
 TEST(DumpPlan, HasEveryStepAndPlacesEveryOp) {
   for (const char* name : {"softmax-a100", "softmax-v100", "layer_norm-a100", "layer_norm-v100", "fig7-a100",
-                           "fig7-v100", "mlp-a100", "conv_grad-a100"}) {
+                           "fig7-v100", "mlp-a100", "conv_grad-a100", "bert_layer-a100"}) {
     SCOPED_TRACE(name);
     const Planned planned((kDumps / name).string());
     expect_whole(planned);
@@ -166,7 +166,7 @@ TEST(DumpPlan, HasEveryStepAndPlacesEveryOp) {
 }
 
 TEST(DumpPlan, LinkedOpsHaveTheModelsValues) {
-  for (const char* name : {"fig7-v100", "mlp-a100", "conv_grad-a100"}) {
+  for (const char* name : {"fig7-v100", "mlp-a100", "conv_grad-a100", "bert_layer-a100"}) {
     SCOPED_TRACE(name);
     expect_values(Planned((kDumps / name).string()));
   }
@@ -232,7 +232,7 @@ TEST(DumpPlan, KernelsHaveTheModelsOps) {
 }
 
 TEST(DumpPlan, HasTheTimesOfARun) {
-  for (const char* name : {"fig7-v100", "mlp-a100", "conv_grad-a100"}) {
+  for (const char* name : {"fig7-v100", "mlp-a100", "conv_grad-a100", "bert_layer-a100"}) {
     Planned planned((kDumps / name).string());
     const Device& target = device(planned.dump.device);
     set_inputs(planned.dump, generate_inputs(planned.model, 0));
