@@ -118,6 +118,7 @@ Values lower_loop(NodeContext& c) {
       return *results;
   check_arrays(c, loop.carried, "a carried value");
   if (loop.scans > 0) {
+    if (!limit_known) c.known(0);  // how many elements the outputs have: it is asked for
     const bool starts =
         !loop.condition.present() || (loop.condition.known() && loop.condition.constant->get_int(0) != 0);
     c.check(limit > 0 && starts, "the number of its scan outputs' elements is known only at run time");
@@ -133,7 +134,9 @@ Values lower_loop(NodeContext& c) {
                                     : p[1];
       },
       [&](const Values& p) {
-        Values results = loop_body(c, loop, p[0], p[1], {p.begin() + 2, p.end()});
+        Value iteration = p[0];  // known of a loop that is unrolled, as it is if the limit is given
+        iteration.depends_on = loop.limit.depends_on;
+        Values results = loop_body(c, loop, iteration, p[1], {p.begin() + 2, p.end()});
         check_arrays(c, results, "a result of the body");
         results[0] = truth(c, results[0], "the body's condition");
         results.insert(results.begin(), b.add(p[0], Builder::integer(1)));

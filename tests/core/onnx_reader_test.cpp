@@ -318,6 +318,43 @@ TEST(OnnxControl, ALoopThatStopsByItsValuesIsAWhileLoop) {
   EXPECT_EQ(run(loop(true, 0), {floats({2}, {1, 2})}), (std::vector<double>{64, 128}));
 }
 
+/// A loop of `n` iterations that an input tells; `body` has its index "i" and gives "go" and "v_out", a value
+/// that is carried, or with `scans` an output of each iteration.
+OnnxModel loop_of_input(OnnxModel body, bool scans) {
+  OnnxModel m;
+  m.input("n", {}, onnx::TensorProto::INT64).input("x", {2}).output("y");
+  auto* attribute =
+      (scans ? m.node("Loop", {"n", ""}, {"y"}) : m.node("Loop", {"n", "", "x"}, {"y"})).add_attribute();
+  attribute->set_name("body");
+  attribute->set_type(onnx::AttributeProto::GRAPH);
+  *attribute->mutable_g() = body.graph();
+  return m;
+}
+
+TEST(OnnxControl, ALoopWhoseLengthDecidesAShapeAsksForTheInputThatTellsIt) {
+  OnnxModel stacks;
+  stacks.input("i", {}, onnx::TensorProto::INT64).input("go_in", {}, onnx::TensorProto::BOOL);
+  stacks.node("Identity", {"go_in"}, {"go"});
+  stacks.node("Add", {"x", "x"}, {"v_out"});
+  stacks.output("go").output("v_out");
+  const OnnxModel scans = loop_of_input(stacks, true);
+  EXPECT_THAT(refusal(scans), HasSubstr("--value n="));
+  EXPECT_EQ(run(scans, {floats({2}, {1, 2})}, {{}, {{"n", "3"}}}), (std::vector<double>{2, 4, 2, 4, 2, 4}));
+
+  OnnxModel counts;  // the sum of 0 .. i - 1 is added
+  counts.input("i", {}, onnx::TensorProto::INT64).input("go_in", {}, onnx::TensorProto::BOOL).input("v", {2});
+  counts.node("Identity", {"go_in"}, {"go"});
+  counts.initializer(OnnxModel::integers("from", {}, {0})).initializer(OnnxModel::integers("step", {}, {1}));
+  counts.node("Range", {"from", "i", "step"}, {"range"});
+  counts.node("ReduceSum", {"range"}, {"sum"}, {{"keepdims", std::int64_t{0}}});
+  counts.node("Cast", {"sum"}, {"float"}, {{"to", std::int64_t{onnx::TensorProto::FLOAT}}});
+  counts.node("Add", {"v", "float"}, {"v_out"});
+  counts.output("go").output("v_out");
+  const OnnxModel carried = loop_of_input(counts, false);
+  EXPECT_THAT(refusal(carried), HasSubstr("--value n="));
+  EXPECT_EQ(run(carried, {floats({2}, {1, 2})}, {{}, {{"n", "4"}}}), (std::vector<double>{5, 6}));
+}
+
 TEST(OnnxControl, AnIfOfAnUnknownConditionIsAConditionalThatSeesOuterValues) {
   OnnxModel m;
   m.input("x", {2}).input("c", {}, onnx::TensorProto::BOOL).output("y");

@@ -35,7 +35,7 @@ Ran run(testing::FakeGpu& gpu, const Graph& graph, const cuda::CudaOptions& opti
 TEST(CudaBackend, KernelsWithAGridBarrierAreLaunchedCooperatively) {
   SKIP_WITHOUT_COMPILER();
   testing::FakeGpu gpu{device("v100")};
-  expect_right(run(gpu, testing::dataset("layer_norm_grad_tiny"), {.repeats = 0}));
+  expect_right(run(gpu, testing::dataset("rotary_tiny"), {.repeats = 0}));
   EXPECT_THAT(gpu.launched, Contains(StartsWith("cooperative ")));
   EXPECT_EQ(gpu.calls["launch"], 0);
 }
@@ -147,7 +147,7 @@ TEST(CudaBackend, AGridThatCannotBeResidentIsRefusedWithTheNumbers) {
   driver->resident_blocks = [](int* blocks, cuda::Function, int, std::size_t) -> cuda::Result {
     return *blocks = 0, cuda::kSuccess;
   };
-  const Graph graph = testing::dataset("layer_norm_grad_tiny");
+  const Graph graph = testing::dataset("rotary_tiny");
   const Executable executable =
       compile(graph, gpu.device, make_plan(graph, gpu.device, "astitch"), compile_options());
   cuda::CudaBackend backend(driver, gpu.device, {}, {});
@@ -196,7 +196,7 @@ TEST(CudaBackend, ACooperativeLaunchLargerThanWhatIsResidentIsRefusedByTheDriver
   driver->resident_blocks = [](int* blocks, cuda::Function, int, std::size_t) -> cuda::Result {
     return *blocks = 1 << 10, cuda::kSuccess;  // so that the backend asks for more than there is
   };
-  const Graph graph = testing::dataset("layer_norm_grad_tiny");
+  const Graph graph = testing::dataset("rotary_tiny");
   Executable executable =
       compile(graph, gpu.device, make_plan(graph, gpu.device, "astitch"), compile_options());
   for (CompiledKernel& kernel : executable.kernels)

@@ -89,7 +89,7 @@ TEST(CudaErrors, EachCallThatFailsIsOneErrorAndLeavesNothingBehind) {
        "HloModule m\nENTRY main {\n  a = f32[1,2,5,5] parameter(0)\n  w = f32[3,2,2,2] parameter(1)\n"
        "  c = f32[1,3,4,4] convolution(a, w), window={size=2x2}, dim_labels=bf01_oi01->bf01\n"
        "  ROOT n = f32[1,3,4,4] negate(c)\n}\n"},
-      {"v100", "astitch", to_text(testing::dataset("layer_norm_grad_tiny"))},
+      {"v100", "astitch", to_text(testing::dataset("rotary_tiny"))},
   };
   if (find_nvrtc())
     cases.push_back({"h200", "unfused",
