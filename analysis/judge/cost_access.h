@@ -1,10 +1,13 @@
 // What one access of a warp moves: the sectors it touches, and how many accesses a value takes.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <vector>
 
 #include "analysis/plan/plan.h"
 #include "analysis/schedule/layout.h"
+#include "core/base/arithmetic.h"
 #include "core/index/index_map.h"
 #include "occupancy_model/hardware.h"
 
@@ -18,6 +21,12 @@ inline constexpr double kMaxLoadsInFlight = 8;
 /// Of 128 bytes, which L1 moves in one wavefront.
 /// Derived from sectors of 32 bytes.
 inline constexpr double kSectorsPerWavefront = 4;
+
+/// Results of a whole tile over those of the average one: the last may have few.
+inline double whole_tile_share(std::int64_t results, std::int64_t tile) {
+  const std::int64_t of = std::max<std::int64_t>(1, results);
+  return static_cast<double>(ceil_div(of, tile) * tile) / static_cast<double>(of);
+}
 
 /// Does an access under `map` vary with that dimension?
 bool uses(const IndexMap& map, int dim);

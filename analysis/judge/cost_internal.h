@@ -154,6 +154,9 @@ class KernelCounter {
   /// A phase of which all blocks are resident: groups may run on few of them (lanes), and blocks are dealt to
   /// SMs in turn.
   Stretch at_once(const Phase& phase, const ThreadWork& all) const;
+  /// Of columns alone, one task an SM: what a block of a whole tile does over the average, which the last
+  /// tile lowers.
+  double fullest_tile() const;
   /// What issuing all that has been counted takes if it is dealt evenly, which the kernel's time is never
   /// less than.
   double least_us() const;

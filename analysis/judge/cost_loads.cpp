@@ -156,8 +156,7 @@ void KernelCounter::count_load(const Group& group, const Evaluation& e, int agai
     if (!guarded) loads.vector += requests;
   }
   double& touched = touched_by(group, e);
-  touched =
-      std::min(touched + e.count * bytes, static_cast<double>(shape.byte_size() * partials));
+  touched = std::min(touched + e.count * bytes, static_cast<double>(shape.byte_size() * partials));
 }
 
 double KernelCounter::loads_of_expressions(const Group& group, const GroupEvaluations& found,

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analysis/judge/cost_access.h"
 #include "analysis/judge/cost_internal.h"
 #include "analysis/schedule/mapping.h"
 
@@ -56,6 +57,12 @@ Stretch KernelCounter::at_once(const Phase& phase, const ThreadWork& all) const 
   }
   for (const ThreadWork& sm : of_sm) s.busiest_sm.raise_to(sm);
   return s;
+}
+
+double KernelCounter::fullest_tile() const {
+  if (kernel_.groups.size() != 1 || kernel_.launch.grid > device_.sms) return 1;
+  const Mapping& m = kernel_.groups[0].mapping;
+  return is<mapping::Columns>(m) ? whole_tile_share(extents(m).rows, task_rows(m)) : 1;
 }
 
 double KernelCounter::least_us() const {
@@ -141,6 +148,9 @@ double KernelCounter::add_phase(Phase& phase, LaunchWork& timed) {
     return w.warp_instructions;
   }
   Stretch& s = timed.stretches.emplace_back(at_once(phase, w));
+  const double fullest = fullest_tile();
+  s.longest_block = s.longest_block * fullest;
+  s.busiest_sm = s.busiest_sm * fullest;
   s.dram_sectors = dram_sectors;
   s.same_address_atomics = phase.same_address_atomics;
   // An SM has as many blocks as any, or one less.

@@ -206,8 +206,7 @@ class SketchCounter {
   /// may have few results.
   double unevenness() const {
     if (!is<mapping::Columns>(mapping_) || deal_.blocks() > device_.sms) return 1;
-    const auto rows = static_cast<double>(std::max<std::int64_t>(1, domain_.rows));
-    return static_cast<double>(ceil_div(domain_.rows, task_rows(mapping_)) * task_rows(mapping_)) / rows;
+    return costs::whole_tile_share(domain_.rows, task_rows(mapping_));
   }
 
   /// Of columns as the estimate counts them. Of rows those of a batch: with all that NVRTC unrolls, rows that
