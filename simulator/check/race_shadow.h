@@ -21,9 +21,11 @@ namespace stitchwork::sim {
 struct AccessEvent {
   std::uint32_t block = 0;
   BlockClocks::Time time;
-  std::uint32_t inst : 25 = 0;  ///< Inst::id
+  static constexpr std::uint32_t kInstMask = (1u << 23) - 1;
+  std::uint32_t inst : 23 = 0;  ///< Inst::id
   std::uint32_t warp : 6 = 0;   ///< or one of the kBulk... clocks
   std::uint32_t strong : 1 = 0;
+  std::uint32_t scope : 2 = static_cast<std::uint32_t>(Scope::kDevice);  ///< of one that is strong
 };
 static_assert(kActors <= 64 && sizeof(AccessEvent) == 16);
 /// Events are numbered from 1. They stay where they are, in chunks.

@@ -62,6 +62,16 @@ int sm_version(std::string_view target) {
   return version;
 }
 
+/// The number of the cluster of a block; without clusters the block's.
+std::uint64_t cluster_of(const LaunchContext& context, std::uint32_t block) {
+  const Dim3& size = context.cluster;
+  if (size.x * size.y * size.z == 1) return block;
+  const Dim3 at = block_coordinates(context, block);
+  const Dim3& grid = context.launch->grid;
+  return at.x / size.x +
+         std::uint64_t{grid.x / size.x} * (at.y / size.y + std::uint64_t{grid.y / size.y} * (at.z / size.z));
+}
+
 const Inst* looked_at(Strand& s, const Inst* i) {
   BlockSanitizer& checks = BlockSanitizer::of(*s.block->checks);
   checks.look(s, i);
@@ -73,7 +83,7 @@ const Inst* looked_at_fence(Strand& s, const Inst* i) {
   return checks.original(i).fn[s.masked](s, i);
 }
 const Inst* looked_at_proxy_fence(Strand& s, const Inst* i) {
-  BlockSanitizer::of(*s.block->checks).proxy_fence(s);
+  BlockSanitizer::of(*s.block->checks).proxy_fence(s, i);
   return i + 1;
 }
 const Inst* looked_at_product(Strand& s, const Inst* i) {
@@ -153,6 +163,7 @@ Sanitizer::Sanitizer(const LaunchContext& context, Sanitizers what)
       // Threads of a warp may run apart from Volta on (CUDA C++ Programming Guide, Independent Thread
       // Scheduling).
       lockstep(sm_version(context.module->target) < 70),
+      clocks([&context](std::uint32_t block) { return cluster_of(context, block); }),
       original_(context.program),
       program_(*context.program) {
   SW_CHECK(!what.init || context.memory->impl().track_initialised,

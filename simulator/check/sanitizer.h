@@ -202,9 +202,9 @@ class BlockSanitizer final : public BlockChecks {
   void mbarrier_use(Strand& s, const Inst* i, int warp, int lane, BlockChecks& owner,
                     std::uint64_t offset) override;
   void mbarrier_arrive(const Strand& s, int warp, BlockChecks& owner, std::uint64_t offset,
-                       bool relaxed) override;
+                       SyncOrder order) override;
   void mbarrier_complete(std::uint64_t offset) override;
-  void mbarrier_wait(const Strand& s, int warp, std::uint64_t offset, bool relaxed) override;
+  void mbarrier_wait(const Strand& s, int warp, std::uint64_t offset, SyncOrder order) override;
   void async_issued(Strand& s, const Inst* i, int warp, int lane, std::uint64_t to) override;
   void async_write(Strand& s, const Inst* i, int warp, int lane, std::uint64_t to) override;
   void bulk_load_source(Strand& s, const Inst* i, int warp, int lane, BlockChecks& owner,
@@ -224,7 +224,7 @@ class BlockSanitizer final : public BlockChecks {
 
   // What its own handlers tell.
   void fence(const Strand& s, const Inst* i);
-  void proxy_fence(const Strand& s);
+  void proxy_fence(const Strand& s, const Inst* i);
   /// An exchange whose lanes are all there: the masks they name, and what shuffles read.
   void look_at_members(Strand& s, const Inst* i, const ExchangeForm& form);
   void look_at_product(Strand& s, const Inst* i);
@@ -324,6 +324,7 @@ class BlockSanitizer final : public BlockChecks {
   void check_initialised(const Access& a, ByteFlags& written, const std::string& where);
   bool leaves_to_use(const Access& a, const ByteFlags& written);
   void check_races(const Access& a, RaceShadow& shadow, const std::byte* memory);
+  bool in_scopes(const Access& a, const AccessEvent& e) const;
   bool ordered(const Access& a, std::uint32_t event, int lane) const;
   bool ordered(const Access& a, Toucher earlier) const { return ordered(a, earlier.event(), earlier.lane()); }
   bool changes_nothing(const Access& a, std::uint64_t byte, std::uint64_t bytes, const std::byte* memory,

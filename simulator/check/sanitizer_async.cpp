@@ -131,7 +131,9 @@ void BlockSanitizer::check_range(const Access& a, RaceShadow& shadow, std::uint6
     if (!ordered(a, event, lane)) report(event, said, wrote, ", with nothing that orders it before");
     const AccessEvent& e = a.accesses[event];
     // Ordered is not enough: an ordinary store may reach memory behind the copy's write, too.
-    if (wrote && !clocks_.visible_to_bulk(warp, e.block, e.warp, e.time))
+    const auto owner =
+        a.owner == nullptr ? std::nullopt : std::optional(static_cast<std::uint32_t>(a.owner->block_.index));
+    if (wrote && !clocks_.visible_to_bulk(warp, e.block, e.warp, e.time, owner))
       report(event, said, wrote, ", with no fence.proxy.async in between");
   };
   for_sectors(shadow, a.offset, bytes, [&](ShadowSector& sector, std::uint64_t at, bool) {
@@ -202,7 +204,7 @@ std::uint32_t BlockSanitizer::bulk_event(AccessEvents& events, const Inst* i, in
                                          BlockClocks::Time time, bool strong) const {
   return launch_.add_event(events, {.block = static_cast<std::uint32_t>(block_.index),
                                     .time = time,
-                                    .inst = i->id & ((1u << 25) - 1),
+                                    .inst = i->id & AccessEvent::kInstMask,
                                     .warp = static_cast<std::uint32_t>(actor) & 63,
                                     .strong = strong});
 }

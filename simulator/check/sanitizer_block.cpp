@@ -97,7 +97,8 @@ void BlockSanitizer::fence(const Strand& s, const Inst* i) {
   look_at_deferred();
   for (int w = s.first_warp; w < s.last_warp; ++w)
     if (s.mask[w] != 0)
-      clocks_.fence(block_warp(s, w), i->flags == 1 ? FenceScope::kBlock : FenceScope::kDevice);
+      clocks_.fence(block_warp(s, w), static_cast<Scope>(i->flags & kFenceScope),
+                    (i->flags & kFenceAcquires) != 0, (i->flags & kFenceReleases) != 0);
 }
 void BlockSanitizer::warp_barrier(const Strand& s) {
   for (int w = s.first_warp; w < s.last_warp; ++w)
@@ -258,7 +259,8 @@ void BlockSanitizer::check_initialised(const Access& a, ByteFlags& written, cons
 
 void BlockSanitizer::synchronise(const Access& a) {
   look_at_deferred();
-  const BlockClocks::StrongAccess access{.reads = a.form.reads,
+  const BlockClocks::StrongAccess access{.scope = scope_of(a.i->aux),
+                                         .reads = a.form.reads,
                                          .writes = a.form.writes,
                                          .acquires = (a.i->aux & kAcquire) != 0,
                                          .releases = (a.i->aux & kRelease) != 0};
@@ -275,14 +277,21 @@ std::uint32_t BlockSanitizer::event_of(const Access& a) {
                              static_cast<std::size_t>(warp) * launch_.memory_instructions() + a.form.index,
                              {.block = static_cast<std::uint32_t>(block_.index),
                               .time = now(warp),
-                              .inst = a.i->id & ((1u << 25) - 1),
+                              .inst = a.i->id & AccessEvent::kInstMask,
                               .warp = static_cast<std::uint32_t>(warp) & (kMaxWarps - 1),
-                              .strong = a.strong()});
+                              .strong = a.strong(),
+                              .scope = static_cast<std::uint32_t>(scope_of(a.i->aux)) & 3});
+}
+
+/// Whether the scopes of both hold the blocks of both.
+bool BlockSanitizer::in_scopes(const Access& a, const AccessEvent& e) const {
+  const auto mine = static_cast<std::uint32_t>(block_.index);
+  return launch_.clocks.common(e.block, mine) <= std::min(static_cast<Scope>(e.scope), scope_of(a.i->aux));
 }
 
 bool BlockSanitizer::ordered(const Access& a, std::uint32_t event, int lane) const {
   const AccessEvent& e = a.accesses[event];
-  if (e.strong && a.strong()) return true;
+  if (e.strong && a.strong() && in_scopes(a, e)) return true;
   const int warp = block_warp(a.s, a.warp);
   if (e.block != block_.index) return clocks_.after_block(warp, e.block, e.warp, e.time, a.strong());
   if (e.warp == warp && (lane == a.lane || launch_.lockstep)) return true;
@@ -332,7 +341,9 @@ void BlockSanitizer::check_races(const Access& a, RaceShadow& shadow, const std:
       if (!other || ordered(a, other)) return;
       if (a.form.writes && changes_nothing(a, byte, cell_bytes, memory, other)) return;
       const AccessEvent& e = a.accesses[other.event()];
-      const char* why = e.block != block_.index             ? ", with no release and acquire in between"
+      const char* why = e.strong && a.strong() && e.block != block_.index
+                            ? ", and the scope of one of them does not hold both blocks"
+                        : e.block != block_.index           ? ", with no release and acquire in between"
                         : e.warp >= kMaxWarps               ? ", with no wait for it in between"
                         : e.warp == block_warp(a.s, a.warp) ? ", with no barrier of the warp in between"
                                                             : ", with no barrier of the block in between";

@@ -73,15 +73,15 @@ void BlockSanitizer::mbarrier_use(Strand& s, const Inst* i, int warp, int lane, 
 }
 
 void BlockSanitizer::mbarrier_arrive(const Strand& s, int warp, BlockChecks& checks_of_owner,
-                                     std::uint64_t offset, bool relaxed) {
+                                     std::uint64_t offset, SyncOrder order) {
   BlockSanitizer& owner = of(checks_of_owner);
   if (!launch_.what.race) return;
   look_at_deferred();
   BlockClocks::AtMbarrier& at = owner.mbarriers_.at(offset).arriving;
   if (&owner == this)
-    clocks_.mbarrier_arrive(block_warp(s, warp), at, s.mask[warp] == s.alive[warp], relaxed);
+    clocks_.mbarrier_arrive(block_warp(s, warp), at, s.mask[warp] == s.alive[warp], order.relaxed);
   else
-    clocks_.mbarrier_arrive_remote(block_warp(s, warp), at, relaxed);
+    clocks_.mbarrier_arrive_remote(block_warp(s, warp), at, order);
 }
 
 void BlockSanitizer::mbarrier_complete(std::uint64_t offset) {
@@ -90,14 +90,14 @@ void BlockSanitizer::mbarrier_complete(std::uint64_t offset) {
   m.arrived = m.arriving;
 }
 
-void BlockSanitizer::mbarrier_wait(const Strand& s, int warp, std::uint64_t offset, bool relaxed) {
-  if (launch_.what.race) clocks_.mbarrier_wait(block_warp(s, warp), mbarriers_.at(offset).arrived, relaxed);
+void BlockSanitizer::mbarrier_wait(const Strand& s, int warp, std::uint64_t offset, SyncOrder order) {
+  if (launch_.what.race) clocks_.mbarrier_wait(block_warp(s, warp), mbarriers_.at(offset).arrived, order);
 }
 
-void BlockSanitizer::proxy_fence(const Strand& s) {
+void BlockSanitizer::proxy_fence(const Strand& s, const Inst* i) {
   if (!launch_.what.race) return;
   for (int w = s.first_warp; w < s.last_warp; ++w)
-    if (s.mask[w] != 0) clocks_.proxy_fence(block_warp(s, w));
+    if (s.mask[w] != 0) clocks_.proxy_fence(block_warp(s, w), i->flags);
 }
 
 }  // namespace stitchwork::sim

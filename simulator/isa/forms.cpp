@@ -191,6 +191,8 @@ std::string without_order(std::string_view opcode) {
     leading = leading && leads(m);
     if (leading)
       key += fmt::format(".{}", m);
+    else if (leads(m))
+      return "";
     else if (type_bytes(m) > 0 || is_vector(m) || is_space(m))
       in_order += fmt::format(".{}", m);
     else if (!modifiers.insert(m).second)

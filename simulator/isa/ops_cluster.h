@@ -28,10 +28,12 @@ const Inst* cluster_arrive(Strand& s, const Inst* i) {
   return i + 1;
 }
 
-/// barrier.cluster.wait. A warp waits as a whole.
+/// barrier.cluster.wait. Lanes of a warp that has not arrived as a whole wait for the others, which may come
+/// elsewhere; under .aligned a warp waits as a whole.
 const Inst* cluster_wait(Strand& s, const Inst* i) {
   for (int w = s.first_warp; w < s.last_warp; ++w) {
     if (s.mask[w] == s.alive[w]) continue;
+    if (!(i->flags & kClusterAligned) && s.waiting == 0 && warp_is_at_cluster_barrier(s, w)) continue;
     if (const Inst* next = await_warp(s, i, Rendezvous::kClusterBarrier); next != i) return next;
   }
   s.poll = nullptr;

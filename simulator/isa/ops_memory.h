@@ -384,9 +384,11 @@ const Inst* atomic(Strand& s, const Inst* i) {
   return last + 1;
 }
 
-/// fence, membar; flags 1: of the block only. Loads behind it look past what L1 holds.
+/// fence, membar; flags: a Scope and whether it acquires and releases. Loads behind one that acquires from
+/// other blocks look past what L1 holds.
 const Inst* fence(Strand& s, const Inst* i) {
-  if (i->flags != 1) empty_l1(*s.block);
+  const auto scope = static_cast<Scope>(i->flags & kFenceScope);
+  if (scope != Scope::kBlock && (i->flags & kFenceAcquires)) empty_l1(*s.block);
   return i + 1;
 }
 

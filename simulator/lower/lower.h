@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "simulator/lower/ir.h"
+#include "simulator/machine/atomics.h"
 
 namespace stitchwork::ptx {
 
@@ -24,6 +25,8 @@ RegisterClass class_of_letter(char letter);
 
 /// Those of mma, mma.sp and wmma.mma, optional modifiers in braces.
 std::vector<std::string> matrix_forms();
+/// Of a fence or an access; the device where none is named.
+sim::Scope scope_named(const Opcode& op);
 
 /// Lowers one kernel. Throws Error with file, line and column for what is not supported.
 Program lower(const File& file, const Function& function);

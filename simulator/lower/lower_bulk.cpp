@@ -58,7 +58,7 @@ bool Lowering::lower_mbarrier(const Opcode& op) {
   const bool waits = form->op == MbarrierOp::kWait;
   const bool arrives = form->op == MbarrierOp::kArrive || form->op == MbarrierOp::kArriveDrop;
   std::uint16_t bits = sim::kMbarrierGeneric | (form->remote ? sim::kMbarrierRemote : 0);
-  bool order = false, scope = false;
+  bool order = false, scope = false, space = false;
   for (std::size_t k = 1; k + 1 < op.modifiers.size(); ++k) {
     const std::string_view m = op.modifiers[k];
     if (arrives && k == 1 && m == "expect_tx") {
@@ -72,9 +72,12 @@ bool Lowering::lower_mbarrier(const Opcode& op) {
       if (m == "relaxed") bits |= sim::kMbarrierRelaxed;
     } else if (form->ordered && order && !scope && (m == "cta" || m == "cluster")) {
       scope = true;
-    } else if (m == "shared" || m == "shared::cta") {
+      if (m == "cta") bits |= sim::kMbarrierOfBlock;
+    } else if (!space && (m == "shared" || m == "shared::cta")) {
+      space = true;
       bits &= static_cast<std::uint16_t>(~(sim::kMbarrierGeneric | sim::kMbarrierRemote));
-    } else if (m == "shared::cluster" && form->remote) {
+    } else if (!space && m == "shared::cluster" && form->remote) {
+      space = true;
       bits &= static_cast<std::uint16_t>(~sim::kMbarrierGeneric);
     } else {
       unknown();
@@ -157,14 +160,14 @@ bool Lowering::lower_bulk(const Opcode& op) {
   const std::vector<std::string_view> rest(op.modifiers.begin() + static_cast<std::ptrdiff_t>(first) + 2,
                                            op.modifiers.end());
   if (rest[0] == "commit_group") {
-    if (rest.size() != 1) unknown();
+    if (rest.size() != 1 || reduce) unknown();
     if (!s.operands.empty()) fail(fmt::format("{} takes no operands", s.opcode));
     emit("@bulk.commit");
     return true;
   }
   if (rest[0] == "wait_group") {
     const bool read = rest.size() == 2 && rest[1] == "read";
-    if (rest.size() > 1 && !read) unknown();
+    if ((rest.size() > 1 && !read) || reduce) unknown();
     if (s.operands.size() != 1 || s.operands[0].kind != Operand::Kind::kInteger)
       fail("cp.async.bulk.wait_group takes a constant");
     IrInst& i = emit("@bulk.wait");

@@ -285,9 +285,14 @@ bool Lowering::lower_control(const Opcode& op) {
     if (op.has("proxy") && op.has("tensormap::generic")) {
       // A map is read when a copy names it: there is nothing that was read before.
     } else if (!proxy)
-      emit("@fence").flags = op.has("cta") ? 1 : 0;
-    else if (!op.has("proxy::alias") && !op.has("alias"))
-      emit("@proxy_fence");
+      emit("@fence").flags = static_cast<std::uint8_t>(static_cast<int>(scope_named(op)) |
+                                                       (op.has("release") ? 0 : sim::kFenceAcquires) |
+                                                       (op.has("acquire") ? 0 : sim::kFenceReleases));
+    else if (!op.has("alias"))
+      emit("@proxy_fence").flags = op.has("global")            ? sim::kProxyGlobal
+                                   : op.has("shared::cta")     ? sim::kProxyShared
+                                   : op.has("shared::cluster") ? sim::kProxyShared | sim::kProxyOtherShared
+                                                               : sim::kProxyAll;
   } else if (base == "nanosleep" || base == "prefetch" || base == "prefetchu" || base == "discard" ||
              base == "applypriority") {
     // Nothing to wait for, nothing to fetch.

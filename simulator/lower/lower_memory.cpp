@@ -7,7 +7,6 @@
 #include "core/base/error.h"
 #include "simulator/lower/lower.h"
 #include "simulator/machine/address.h"
-#include "simulator/machine/atomics.h"
 
 namespace stitchwork::ptx {
 namespace {
@@ -26,7 +25,7 @@ std::string_view named_space(const Opcode& op) {
 
 /// What a memory instruction says of its order among others.
 std::uint16_t order_bits(const Opcode& op) {
-  std::uint16_t bits = 0;
+  std::uint16_t bits = sim::scope_bits(scope_named(op));
   if (op.has("volatile") || op.has("relaxed") || op.has("mmio")) bits |= sim::kStrong | sim::kPastL1;
   if (op.has("acquire") || op.has("cg") || op.has("cv")) bits |= sim::kPastL1;
   if (op.has("acquire") || op.has("acq_rel")) bits |= sim::kStrong | sim::kAcquire;
@@ -43,6 +42,10 @@ std::uint64_t window_bits(std::string_view space) {
 }
 
 }  // namespace
+
+sim::Scope scope_named(const Opcode& op) {
+  return op.has("cta") ? sim::Scope::kBlock : op.has("cluster") ? sim::Scope::kCluster : sim::Scope::kDevice;
+}
 
 /// Where no space is named, that of a variable which is.
 std::string_view Lowering::space_of(const Opcode& op, const Operand& address) const {

@@ -22,7 +22,33 @@ enum AccessBits : std::uint16_t {
   kRelease = 512,
   kPastL1 = 1024,        ///< a load that looks in L2 at once: .cg, .cv, volatile, relaxed, acquire
   kPartOfVector = 2048,  ///< a vector of more elements than one instruction moves
+  kNarrower = 4096,      ///< two bits: by how much the scope of a strong access is narrower than the device
 };
+inline constexpr int kNarrowerShift = 12;
+
+/// Whom a strong access or a fence reaches; the system is the one device.
+enum class Scope : std::uint8_t { kBlock, kCluster, kDevice };
+inline constexpr int kScopes = 3;
+/// Of Inst::aux of memory instructions.
+constexpr Scope scope_of(std::uint16_t aux) {
+  return static_cast<Scope>(kScopes - 1 - (aux >> kNarrowerShift & 3));
+}
+/// The bits of it.
+constexpr std::uint16_t scope_bits(Scope scope) {
+  return static_cast<std::uint16_t>((kScopes - 1 - static_cast<int>(scope)) << kNarrowerShift);
+}
+
+/// How an arrival at an mbarrier, or a wait there, orders what is around it.
+struct SyncOrder {
+  bool relaxed = false;
+  Scope scope = Scope::kCluster;  ///< where none is named, too: CUTLASS' pipelines arrive so at other blocks
+};
+
+/// Inst::flags of fences, beside the Scope.
+inline constexpr std::uint8_t kFenceScope = 3, kFenceAcquires = 4, kFenceReleases = 8;
+/// Inst::flags of proxy fences: which memory's writes they make visible to bulk copies.
+inline constexpr std::uint8_t kProxyShared = 1, kProxyOtherShared = 2, kProxyGlobal = 4, kProxyAll = 7;
+inline constexpr int kProxyPlaces = 3;
 
 enum class AtomicOp : std::uint8_t {
   kAdd32,

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "simulator/machine/atomics.h"
 #include "simulator/machine/bulk_copy.h"
 
 namespace stitchwork::sim {
@@ -35,10 +36,10 @@ class BlockChecks {
   virtual void mbarrier_use(Strand& s, const Inst* i, int warp, int lane, BlockChecks& owner,
                             std::uint64_t offset) = 0;
   virtual void mbarrier_arrive(const Strand& s, int warp, BlockChecks& owner, std::uint64_t offset,
-                               bool relaxed) = 0;
+                               SyncOrder order) = 0;
   /// Its phase is complete.
   virtual void mbarrier_complete(std::uint64_t offset) = 0;
-  virtual void mbarrier_wait(const Strand& s, int warp, std::uint64_t offset, bool relaxed) = 0;
+  virtual void mbarrier_wait(const Strand& s, int warp, std::uint64_t offset, SyncOrder order) = 0;
 
   /// A cp.async is issued that will write shared memory from `to` on: others must be ordered before, and may
   /// not touch it until it has been waited for.

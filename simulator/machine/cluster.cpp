@@ -192,6 +192,12 @@ void arrive_at_cluster_barrier(Strand& s, const Inst* i) {
   if (b.checks != nullptr) b.checks->cluster_arrive(s, i->flags & kClusterRelaxed);
 }
 
+bool warp_is_at_cluster_barrier(const Strand& s, int w) {
+  const Block& b = static_cast<const Block&>(*s.block);
+  const auto warp = static_cast<std::size_t>(s.gang * kGangWarps + w);
+  return (s.alive[w] & ~(b.cluster_arrived[warp] | b.cluster_passing[warp])) == 0;
+}
+
 bool wait_at_cluster_barrier(Strand& s, const Inst* i) {
   Block& b = static_cast<Block&>(*s.block);
   for (int w = s.first_warp; w < s.last_warp; ++w) {

@@ -80,6 +80,7 @@ enum MbarrierBits : std::uint16_t {
   kMbarrierExpects = 64,       ///< arrive.expect_tx
   kMbarrierParity = 128,       ///< waits for a parity, not with a state
   kMbarrierNoIncrement = 256,  ///< cp.async.mbarrier.arrive.noinc
+  kMbarrierOfBlock = 512,      ///< its order is of scope .cta, by name
 };
 
 }  // namespace stitchwork::sim

@@ -47,6 +47,11 @@ void keep_bits(BlockRun& owner, const Mbarrier& m) {
 }
 
 /// The next phase, if the current one is complete (9.7.13.15.6).
+SyncOrder order_of(const Inst* i) {
+  return {.relaxed = (i->aux & kMbarrierRelaxed) != 0,
+          .scope = i->aux & kMbarrierOfBlock ? Scope::kBlock : Scope::kCluster};
+}
+
 void complete_phase(Target t) {
   if (t.m.pending == 0 && t.m.tx == 0) {
     ++t.m.phase;
@@ -88,7 +93,7 @@ void arrive(Strand& s, const Inst* i, Target t, std::uint32_t count, bool drop, 
   t.m.pending -= count;
   if (drop) t.m.expected -= std::min(count, t.m.expected);
   if (s.block->checks != nullptr)
-    s.block->checks->mbarrier_arrive(s, w, *t.owner.checks, t.m.offset, (i->aux & kMbarrierRelaxed) != 0);
+    s.block->checks->mbarrier_arrive(s, w, *t.owner.checks, t.m.offset, order_of(i));
   complete_phase(t);
 }
 
@@ -252,7 +257,7 @@ const Inst* run_mbarrier(Strand& s, const Inst* i) {
           continue;
         }
         if (!(complete != 0 && looked_at == at.offset) && s.block->checks != nullptr)
-          s.block->checks->mbarrier_wait(s, w, at.offset, (i->aux & kMbarrierRelaxed) != 0);
+          s.block->checks->mbarrier_wait(s, w, at.offset, order_of(i));
         looked_at = at.offset;
         complete |= 1u << l;
         continue;

@@ -81,9 +81,14 @@ void leave_stack(Strand& s, std::uint32_t lanes) {
 bool is_unaligned_barrier(const WaitingLanes& waiting) {
   return waiting.kind == Rendezvous::kBlockBarrier && !(waiting.at->flags & kBarrierAligned);
 }
+/// Lanes that wait at the cluster's, likewise.
+bool is_cluster_wait(const WaitingLanes& waiting) {
+  return waiting.kind == Rendezvous::kClusterBarrier && !(waiting.at->flags & kClusterAligned);
+}
 /// Such lanes may meet lanes that wait at another instruction like theirs.
 bool meets_elsewhere(const WaitingLanes& waiting) {
-  return waiting.kind == Rendezvous::kWarpBarrier || is_unaligned_barrier(waiting);
+  return waiting.kind == Rendezvous::kWarpBarrier || is_unaligned_barrier(waiting) ||
+         is_cluster_wait(waiting);
 }
 /// Lanes that have ended need not come.
 bool forgets_ended(const WaitingLanes& waiting) {
@@ -98,7 +103,7 @@ std::uint32_t first_value(const Strand& s, std::uint32_t operand, std::uint32_t 
 }
 
 /// All lanes of the warp are at barriers of the block, at several places: the warp arrives, and each of them
-/// goes on from its own.
+/// goes on from its own, at once where they only arrive.
 const Inst* arrive_from_places(Strand& s, const std::vector<WaitingLanes>& places, const Inst* from_stack) {
   BlockRun& b = *s.block;
   const auto of = [&](const WaitingLanes& p) {
@@ -106,8 +111,9 @@ const Inst* arrive_from_places(Strand& s, const std::vector<WaitingLanes>& place
                      p.at->o[1] == ~0u ? 0 : first_value(s, p.at->o[1], p.lanes)};
   };
   const auto [id, threads] = of(places[0]);
+  const int arrives = places[0].at->flags & kBarrierArrives;
   for (const WaitingLanes& p : places) {
-    if (of(p) != std::pair{id, threads} || (p.at->flags & kBarrierArrives))
+    if (of(p) != std::pair{id, threads} || (p.at->flags & kBarrierArrives) != arrives)
       raise_missing(s, places[0], "is at another barrier");
   }
   for (const WaitingLanes& p : places) {
@@ -122,7 +128,7 @@ const Inst* arrive_from_places(Strand& s, const std::vector<WaitingLanes>& place
   run_lanes(s, 0);
   s.poll = nullptr;
   s.resume = from_stack;
-  if (arrive_at_barrier(s, places[0].at, static_cast<int>(id), threads, true)) return from_stack;
+  if (arrive_at_barrier(s, places[0].at, static_cast<int>(id), threads, arrives == 0)) return from_stack;
   s.state = StrandState::kBarrier;
   return nullptr;
 }
@@ -152,10 +158,12 @@ std::optional<const Inst*> Block::complete_rendezvous(Strand& s, bool ended) {
     for (const WaitingLanes& p : places) ++bb_counts[basic_block(program, p.at)].warps;
     if (places.size() > 1) {
       if (first.kind == Rendezvous::kBlockBarrier) return arrive_from_places(s, places, from_stack(program));
+      const bool again =
+          first.kind == Rendezvous::kClusterBarrier;  // the warp has arrived: now they may wait
       run_lanes(s, here);
-      if (checks != nullptr) checks->warp_barrier(s);
+      if (checks != nullptr && !again) checks->warp_barrier(s);
       for (const WaitingLanes& p : places)
-        push(s, p.at, {.pc = 0, .rpc = -1, .at = p.at + 1, .mask = {}}, p.lanes);
+        push(s, p.at, {.pc = 0, .rpc = -1, .at = again ? p.at : p.at + 1, .mask = {}}, p.lanes);
       run_lanes(s, 0);
       return from_stack(program);
     }

@@ -91,6 +91,8 @@ const Inst* yield_after_poll(Strand& s, const Inst* i, std::uint64_t address);
 void arrive_at_cluster_barrier(Strand& s, const Inst* i);
 /// True if the strand may go on; else it waits, and runs the instruction again.
 bool wait_at_cluster_barrier(Strand& s, const Inst* i);
+/// Whether all running lanes of the warp have arrived there, and not yet left it.
+bool warp_is_at_cluster_barrier(const Strand& s, int warp);
 
 /// Makes one strand per warp of `s`'s gang; `s` itself keeps its first warp.
 void split_strand(Strand& s, const Inst* i);

@@ -73,95 +73,128 @@ ModifierProgram store_program(const std::string& opcode, const std::string& type
   return modifier_program(body, 4, 64, true);
 }
 
-/// Block 0 writes a word and raises a flag, block 1 looks for the flag and reads the word. `raise` and `look`
-/// name the flag [%d28]; `look` leaves what it found in %r5.
-ModifierProgram message(const std::string& raise, const std::string& look) {
-  return modifier_program(
-      "ld.param.u64 %d28, [out];\nmov.u32 %r4, %ctaid.x;\nsetp.ne.u32 %p1, %r30, 0;\n@%p1 bra END;\n"
-      "setp.eq.u32 %p2, %r4, 1;\n@%p2 bra READER;\nst.global.u32 [%d28+64], 42;\nmov.u32 %r3, 1;\n" +
-          raise + "bra END;\nREADER:\nmov.u32 %r6, 0;\nmov.u32 %r3, 0;\nAGAIN:\nadd.u32 %r6, %r6, 1;\n" +
-          look +
-          "setp.eq.u32 %p3, %r5, 0;\nsetp.lt.and.u32 %p3, %r6, 1000, %p3;\n@%p3 bra AGAIN;\n"
-          "ld.global.u32 %r7, [%d28+64];\nst.global.u32 [%d28+128], %r7;\nEND:\n",
-      2, 32, true);
+/// Who exchanges a message: two blocks, alone or in a cluster, or two warps of a block in global or shared
+/// memory.
+enum class Between { kBlocks, kCluster, kWarps, kWarpsShared };
+
+/// One writes a word and then the flag by `raise`, and tells by another word that it has, which orders
+/// nothing. The other waits for that, reads the flag by `look` and the word behind it. Both name the flag
+/// [%d28], between warps [%r28]; `values` sets registers for both.
+ModifierProgram message(const std::string& raise, const std::string& look, Between between,
+                        const std::string& values = "") {
+  const bool shared = between == Between::kWarpsShared, warps = shared || between == Between::kWarps;
+  const std::string space = shared ? "shared" : "global", at = shared ? "%r28" : "%d28";
+  const std::string own =
+      (shared ? ".shared .align 32 .b8 cells[256];\nmov.u32 %r28, cells;\nsetp.eq.u32 %p1, %r30, 0;\n@%p1 "
+                "st.shared.b64 [%r28], 0;\n@%p1 st.shared.b32 [%r28+64], 0;\nbar.sync 0;\n"
+              : std::string()) +
+      (warps ? "shr.u32 %r21, %r30, 5;\n" : "mov.u32 %r21, %ctaid.x;\n");
+  ModifierProgram program = modifier_program(
+      fmt::format("ld.param.u64 %d28, [out];\nmov.u64 %d0, 0;\nmov.u32 %r3, 1;\n{0}{1}and.b32 %r20, %r30, "
+                  "31;\nsetp.ne.u32 %p1, %r20, 0;\n@%p1 bra END;\nsetp.eq.u32 %p2, %r21, 1;\n@%p2 bra "
+                  "READER;\nst.{2}.u32 [{3}+128], 42;\n{4}mov.u32 %r22, 1;\nst.relaxed.gpu.{2}.u32 "
+                  "[{3}+64], %r22;\nbra END;\nREADER:\nmov.u32 %r23, 0;\nAGAIN:\nadd.u32 %r23, %r23, "
+                  "1;\nld.relaxed.gpu.{2}.u32 %r22, [{3}+64];\nsetp.eq.u32 %p3, %r22, 0;\n"
+                  "setp.lt.and.u32 %p3, %r23, 1000, %p3;\n@%p3 bra AGAIN;\n{5}ld.{2}.u32 %r7, "
+                  "[{3}+128];\nst.global.u32 [%d28+192], %r7;\nEND:\n",
+                  own, values, space, at, raise, look),
+      warps ? 1 : 2, warps ? 64 : 32, true);
+  if (between == Between::kCluster)
+    program.text.insert(program.text.find("\n{\n"), "\n.reqnctapercluster 2, 1, 1");
+  return program;
+}
+/// What surely writes the flag, and what surely reads it.
+std::string raised(Between between) {
+  return between == Between::kWarpsShared ? "st.release.gpu.shared.u32 [%r28], %r3;\n"
+                                          : "st.release.gpu.global.u32 [%d28], %r3;\n";
+}
+std::string looked(Between between) {
+  return between == Between::kWarpsShared ? "ld.acquire.gpu.shared.u32 %r5, [%r28];\n"
+                                          : "ld.acquire.gpu.global.u32 %r5, [%d28];\n";
+}
+/// Of a space whose messages others get, and where they are: shared memory, or global by name or not.
+std::vector<Between> meetings(const std::string& space, bool scoped) {
+  if (space.starts_with(".shared")) return {Between::kWarpsShared};
+  if (space != ".global" && !space.empty()) return {};
+  return scoped ? std::vector{Between::kBlocks, Between::kCluster, Between::kWarps}
+                : std::vector{Between::kBlocks};
+}
+
+/// Of other spaces than .global some types, and of vectors some.
+bool is_tried(const Space& space, const std::string& type, const std::string& vector) {
+  const bool common = type == "u8" || type == "s16" || type == "u32" || type == "b64" || type == "f32";
+  return (vector.empty() || type == "u32" || type == "b64") &&
+         (std::string_view(space.name) == ".global" || common);
+}
+
+ModifierForm load_form(const std::string& opcode, const std::string& type, const Space& space, bool scoped,
+                       bool hint) {
+  ModifierForm form{opcode, {load_program(opcode, type, space.address, hint ? "hint" : "")}};
+  for (const Between between : meetings(space.name, scoped)) {
+    const std::string flag = between == Between::kWarpsShared ? "%r28" : "%d28";
+    const std::string look = fmt::format("OPCODE {}, [{}]{};\n", list(letter_of(type), 3, elements(opcode)),
+                                         flag, hint ? ", %d0" : "");
+    form.programs.push_back(message(raised(between), look, between));
+  }
+  return form;
+}
+ModifierForm store_form(const std::string& opcode, const std::string& type, const Space& space, bool scoped,
+                        bool hint) {
+  ModifierForm form{opcode, {store_program(opcode, type, space, hint ? "hint" : "")}};
+  const char letter = letter_of(type);
+  const int count = elements(opcode);
+  std::string values;
+  for (int k = 0; k < count; ++k)
+    values +=
+        fmt::format("ld.global.b{} %{}{}, [%d30+{}];\n", letter == 'f' ? 32 : 64, letter, 3 + k, 16 * k);
+  for (const Between between : meetings(space.name, scoped)) {
+    const std::string raise =
+        fmt::format("OPCODE [{}], {}{};\n", between == Between::kWarpsShared ? "%r28" : "%d28",
+                    list(letter, 3, count), hint ? ", %d0" : "");
+    form.programs.push_back(message(raise, looked(between), between, values));
+  }
+  return form;
+}
+
+using MakesForm = ModifierForm (*)(const std::string&, const std::string&, const Space&, bool, bool);
+/// Of ld or st: types and vectors in every space, orders and scopes, caches and hints.
+void add_accesses(std::vector<ModifierForm>& forms, const std::string& base, MakesForm form,
+                  const std::string& ordering, const std::vector<std::string>& caches) {
+  for (const Space& space : kSpaces)
+    for (const std::string type :
+         {"u8", "s8", "b8", "u16", "s16", "b16", "u32", "s32", "b32", "f32", "u64", "s64", "b64", "f64"})
+      for (const std::string vector : {"", ".v2", ".v4"})
+        if (is_tried(space, type, vector))
+          forms.push_back(form(base + space.name + vector + "." + type, type, space, false, false));
+  for (const Space& space : {kSpaces[0], kSpaces[1]}) {
+    const auto add = [&](const std::string& modifiers, bool scoped) {
+      forms.push_back(form(base + modifiers + space.name + ".u32", "u32", space, scoped, false));
+    };
+    add(".weak", false);
+    add(".volatile", false);
+    for (const std::string& order : {std::string(".relaxed"), ordering})
+      for (const std::string scope : {".cta", ".cluster", ".gpu", ".sys"}) add(order + scope, true);
+  }
+  for (const std::string& cache : caches)
+    forms.push_back(form(base + cache + ".global.u32", "u32", kSpaces[0], false, cache == ".L2::cache_hint"));
 }
 
 void add_loads(std::vector<ModifierForm>& forms) {
-  for (const Space& space : kSpaces)
-    for (const std::string type :
-         {"u8", "s8", "b8", "u16", "s16", "b16", "u32", "s32", "b32", "f32", "u64", "s64", "b64", "f64"})
-      for (const std::string vector : {"", ".v2", ".v4"}) {
-        // Of other spaces some types, and of vectors some.
-        const bool common = type == "u8" || type == "s16" || type == "u32" || type == "b64" || type == "f32";
-        if ((!vector.empty() && type != "u32" && type != "b64") ||
-            (std::string_view(space.name) != ".global" && !common))
-          continue;
-        const std::string opcode = fmt::format("ld{}{}.{}", space.name, vector, type);
-        forms.push_back({opcode, {load_program(opcode, type, space.address, "")}});
-      }
+  add_accesses(forms, "ld", load_form, ".acquire",
+               {".mmio.relaxed.sys", ".ca", ".cg", ".cs", ".lu", ".cv", ".L1::no_allocate", ".L1::evict_last",
+                ".L1::evict_first", ".L1::evict_normal", ".L1::evict_unchanged", ".L2::64B", ".L2::128B",
+                ".L2::256B", ".L2::cache_hint"});
   for (const std::string type : {"u8", "s16", "u32", "s32", "f32", "u64"})
     forms.push_back({"ld.const." + type, {load_program("ld", type, "table", "")}});
-  const std::string raised = "st.release.gpu.global.u32 [%d28], %r3;\n";
-  const auto add = [&](const std::string& modifiers, const std::string& space, const std::string& address) {
-    const std::string opcode = "ld" + modifiers + space + ".u32";
-    const bool hint = modifiers.find("cache_hint") != modifiers.npos;
-    ModifierForm form{opcode, {load_program(opcode, "u32", address, hint ? "hint" : "")}};
-    if (space == ".global" && !hint) form.programs.push_back(message(raised, "OPCODE %r5, [%d28];\n"));
-    forms.push_back(form);
-  };
-  for (const std::string order : {".weak", ".volatile"}) {
-    add(order, ".global", "%d28");
-    add(order, ".shared", "%r28");
-  }
-  for (const std::string order : {".relaxed", ".acquire"})
-    for (const std::string scope : {".cta", ".cluster", ".gpu", ".sys"}) {
-      add(order + scope, ".global", "%d28");
-      add(order + scope, ".shared", "%r28");
-    }
-  add(".mmio.relaxed.sys", ".global", "%d28");
-  for (const std::string cache :
-       {".ca", ".cg", ".cs", ".lu", ".cv", ".L1::no_allocate", ".L1::evict_last", ".L1::evict_first",
-        ".L1::evict_normal", ".L1::evict_unchanged", ".L2::64B", ".L2::128B", ".L2::256B", ".L2::cache_hint"})
-    add(cache, ".global", "%d28");
   forms.push_back({"ld.global.nc.u32",
-                   {load_program("ld", "u32", "%d25", ""), message(raised, "OPCODE %r5, [%d28];\n")}});
+                   {load_program("ld", "u32", "%d25", ""),
+                    message(raised(Between::kBlocks), "OPCODE %r5, [%d28];\n", Between::kBlocks)}});
 }
 
-constexpr char kLooked[] = "ld.acquire.gpu.global.u32 %r5, [%d28];\n";
-
 void add_stores(std::vector<ModifierForm>& forms) {
-  for (const Space& space : kSpaces)
-    for (const std::string type :
-         {"u8", "s8", "b8", "u16", "s16", "b16", "u32", "s32", "b32", "f32", "u64", "s64", "b64", "f64"})
-      for (const std::string vector : {"", ".v2", ".v4"}) {
-        // Of other spaces some types, and of vectors some.
-        const bool common = type == "u8" || type == "s16" || type == "u32" || type == "b64" || type == "f32";
-        if ((!vector.empty() && type != "u32" && type != "b64") ||
-            (std::string_view(space.name) != ".global" && !common))
-          continue;
-        const std::string opcode = fmt::format("st{}{}.{}", space.name, vector, type);
-        forms.push_back({opcode, {store_program(opcode, type, space, "")}});
-        if (opcode == "st.global.u32" || opcode == "st.u32")
-          forms.back().programs.push_back(message("OPCODE [%d28], %r3;\n", kLooked));
-      }
-  const auto add = [&](const std::string& modifiers, const Space& space) {
-    const std::string opcode = fmt::format("st{}{}.u32", modifiers, space.name);
-    const bool hint = modifiers.find("cache_hint") != modifiers.npos;
-    ModifierForm form{opcode, {store_program(opcode, "u32", space, hint ? "hint" : "")}};
-    if (std::string_view(space.name) == ".global" && !hint)
-      form.programs.push_back(message("OPCODE [%d28], %r3;\n", kLooked));
-    forms.push_back(form);
-  };
-  for (const Space& space : {kSpaces[0], kSpaces[1]}) {
-    add(".weak", space);
-    add(".volatile", space);
-    for (const std::string order : {".relaxed", ".release"})
-      for (const std::string scope : {".cta", ".cluster", ".gpu", ".sys"}) add(order + scope, space);
-  }
-  for (const std::string cache :
-       {".wb", ".cg", ".cs", ".wt", ".L1::no_allocate", ".L1::evict_last", ".L1::evict_first",
-        ".L1::evict_normal", ".L1::evict_unchanged", ".L2::cache_hint"})
-    add(cache, kSpaces[0]);
+  add_accesses(forms, "st", store_form, ".release",
+               {".wb", ".cg", ".cs", ".wt", ".L1::no_allocate", ".L1::evict_last", ".L1::evict_first",
+                ".L1::evict_normal", ".L1::evict_unchanged", ".L2::cache_hint"});
 }
 
 /// Pairs of edge values, one a thread, in memory of its own; what is returned, and what is left.
@@ -193,11 +226,26 @@ ModifierProgram atomic_program(const std::string& operation, const std::string& 
   return modifier_program(body, 32, 256, true);
 }
 
-/// As who raises the flag, and as who looks for it.
-void add_messages(ModifierForm& form, bool returns) {
-  const std::string flag = returns ? "OPCODE %r5, [%d28], %r3;\n" : "OPCODE [%d28], %r3;\n";
-  form.programs.push_back(message(flag, "ld.acquire.gpu.global.u32 %r5, [%d28];\n"));
-  if (returns) form.programs.push_back(message("st.release.gpu.global.u32 [%d28], %r3;\n", flag));
+/// The same as who raises the flag, and as who looks for it.
+void add_messages(ModifierForm& form, const std::string& operation, const std::string& type,
+                  const Space& space, bool returns, bool scoped) {
+  const int bytes = find_atomic(operation, type)->bytes;
+  const char letter = type == "f32" ? 'f' : type == "f64" ? 'e' : bytes == 2 ? 'h' : bytes == 8 ? 'd' : 'r';
+  const bool vector = type.find("f16") != type.npos && operation != "add";
+  const std::string values = fmt::format(
+      "ld.global.b{0} %{1}1, [%d30];\nmov.b{0} %{1}2, %{1}1;\nmov.b{0} %{1}5, %{1}1;\nmov.b{0} %{1}6, "
+      "%{1}1;\n",
+      bytes * 8, letter);
+  const auto operand = [&](int k) {
+    return vector ? fmt::format("{{%h{}, %h{}}}", k, k + 4) : fmt::format("%{}{}", letter, k);
+  };
+  for (const Between between : meetings(space.name, scoped)) {
+    const std::string flag = fmt::format("OPCODE {}[{}], {}{};\n", returns ? operand(4) + ", " : "",
+                                         between == Between::kWarpsShared ? "%r28" : "%d28", operand(2),
+                                         operation == "cas" ? fmt::format(", %{}1", letter) : "");
+    form.programs.push_back(message(flag, looked(between), between, values));
+    if (returns) form.programs.push_back(message(raised(between), flag, between, values));
+  }
 }
 
 void add_atomics(std::vector<ModifierForm>& forms) {
@@ -212,21 +260,20 @@ void add_atomics(std::vector<ModifierForm>& forms) {
         if (vector && type.ends_with("x2")) continue;  // the same in elements of 32 bits
         for (const Space& space : {kSpaces[0], kSpaces[1], kSpaces[5]}) {
           if (vector && std::string_view(space.name) == ".shared") continue;  // of global memory alone
-          ModifierForm form{fmt::format("{}{}.{}{}{}.{}", base, space.name, operation, halves ? ".noftz" : "",
-                                        vector ? ".v2" : "", type),
-                            {atomic_program(operation, type, space, returns)}};
-          if (operation == "add" && type == "u32" && std::string_view(space.name) != ".shared")
-            add_messages(form, returns);
-          forms.push_back(form);
+          forms.push_back({fmt::format("{}{}.{}{}{}.{}", base, space.name, operation, halves ? ".noftz" : "",
+                                       vector ? ".v2" : "", type),
+                           {atomic_program(operation, type, space, returns)}});
+          add_messages(forms.back(), operation, type, space, returns, false);
         }
       }
-    for (const std::string order : {".relaxed", ".acquire", ".release", ".acq_rel"})
-      for (const std::string scope : {".cta", ".cluster", ".gpu", ".sys"}) {
-        if (!returns && (order == ".acquire" || order == ".acq_rel")) continue;
-        forms.push_back(
-            {base + order + scope + ".global.add.u32", {atomic_program("add", "u32", kSpaces[0], returns)}});
-        add_messages(forms.back(), returns);
-      }
+    for (const Space& space : {kSpaces[0], kSpaces[1]})
+      for (const std::string order : {".relaxed", ".acquire", ".release", ".acq_rel"})
+        for (const std::string scope : {".cta", ".cluster", ".gpu", ".sys"}) {
+          if (!returns && (order == ".acquire" || order == ".acq_rel")) continue;
+          forms.push_back({base + order + scope + space.name + ".add.u32",
+                           {atomic_program("add", "u32", space, returns)}});
+          add_messages(forms.back(), "add", "u32", space, returns, true);
+        }
   }
 }
 
@@ -252,11 +299,16 @@ void add_copies(std::vector<ModifierForm>& forms) {
 
 /// At either end of a message, around relaxed accesses.
 void add_fences(std::vector<ModifierForm>& forms) {
-  const std::string raise = "st.relaxed.gpu.global.u32 [%d28], %r3;\n",
-                    look = "ld.relaxed.gpu.global.u32 %r5, [%d28];\n";
-  const std::vector<ModifierProgram> programs{
-      message("OPCODE;\n" + raise, "ld.acquire.gpu.global.u32 %r5, [%d28];\n"),
-      message("st.release.gpu.global.u32 [%d28], %r3;\n", look + "OPCODE;\n")};
+  std::vector<ModifierProgram> programs;
+  for (const Between between : {Between::kBlocks, Between::kCluster, Between::kWarpsShared}) {
+    const bool warps = between == Between::kWarpsShared;
+    const std::string raise = warps ? "st.relaxed.gpu.shared.u32 [%r28], %r3;\n"
+                                    : "st.relaxed.gpu.global.u32 [%d28], %r3;\n",
+                      look = warps ? "ld.relaxed.gpu.shared.u32 %r5, [%r28];\n"
+                                   : "ld.relaxed.gpu.global.u32 %r5, [%d28];\n";
+    programs.push_back(message("OPCODE;\n" + raise, looked(between), between));
+    programs.push_back(message(raised(between), look + "OPCODE;\n", between));
+  }
   for (const std::string scope : {".cta", ".cluster", ".gpu", ".sys"})
     for (const std::string order : {"", ".sc", ".acq_rel", ".acquire", ".release"})
       forms.push_back({"fence" + order + scope, programs});

@@ -35,6 +35,7 @@ std::vector<ModifierForm> warp_forms();       ///< exchanges and barriers
 std::vector<ModifierForm> product_forms();    ///< mma
 std::vector<ModifierForm> warpgroup_forms();  ///< wgmma.mma_async
 std::vector<ModifierForm> matrix_moves();     ///< ldmatrix, stmatrix, movmatrix, wmma
+std::vector<ModifierForm> async_forms();      ///< mbarriers, bulk copies, clusters; tensor copies apart
 
 /// A kernel of such a body, which finds its row of `in` at %d30, of `out` (32 bytes) at %d31, its number in
 /// %r31 and %tid.x in %r30.

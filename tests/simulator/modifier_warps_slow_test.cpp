@@ -81,12 +81,20 @@ void add_barriers(std::vector<ModifierForm>& forms) {
          {modifier_program(kValues + cells + "OPCODE " + operands + ";\n" + taken + kStores, 2, 64, true),
           modifier_program(kValues + cells + apart + taken + kStores, 1, 64, true)}});
   };
+  // The lanes of the first warp arrive in two places, the second waits for them and reads what they left.
+  const std::string waited =
+      "setp.ge.u32 %p6, %r30, 32;\n@%p6 bra WAITER;\nsetp.lt.u32 %p5, %r30, 16;\n"
+      "@%p5 bra OTHER;\nOPCODE 1, 64;\nbra END;\nOTHER:\nOPCODE 1, 64;\nbra "
+      "END;\nWAITER:\nbar.sync 1, 64;\n" +
+      taken + kStores + "END:\n";
   for (const std::string block : {"", ".cta"}) {
-    for (const std::string how : {"sync", "arrive"}) {
-      meet("bar" + block + "." + how, "0, 64");
-      for (const std::string aligned : {"", ".aligned"})
-        meet("barrier" + block + "." + how + aligned, "0, 64");
-    }
+    for (const std::string how : {"sync", "arrive"})
+      for (const std::string base : {"bar", "barrier", "barrier aligned"}) {
+        const bool names_it = base == "barrier aligned";
+        meet((names_it ? "barrier" : base) + block + "." + how + (names_it ? ".aligned" : ""), "0, 64");
+        if (how == "arrive")
+          forms.back().programs.push_back(modifier_program(kValues + cells + waited, 1, 64, true));
+      }
     meet("bar" + block + ".red.popc.u32", "%r5, 0, %p1");
     for (const std::string aligned : {"", ".aligned"})
       meet("barrier" + block + ".red.popc" + aligned + ".u32", "%r5, 0, %p1");
