@@ -51,9 +51,13 @@ SW_INLINE F round_integral(F v) {
   }
 }
 
-/// integer D <- integer S; a negative value saturates against an unsigned type under .sat.
+/// integer D <- integer S; a negative value saturates against an unsigned type under .sat, which only those
+/// take that have something to saturate (PTX ISA, cvt).
 template <class D, class S, bool kSat>
 void add_int_convert(const char* name, const char* signature) {
+  if (kSat && std::cmp_less_equal(lowest_of<D>(), lowest_of<S>()) &&
+      std::cmp_greater_equal(highest_of<D>(), highest_of<S>()))
+    return;
   add_cold<LaneOf<D>, LaneOf<S>>(
       name,
       SW_LANES1(LaneOf<D>,

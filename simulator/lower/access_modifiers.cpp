@@ -97,6 +97,11 @@ void Lowering::check_access_modifiers(const Opcode& op, bool is_store) const {
   if (order == "volatile") excludes(order, given[kL1]);
   excludes(given[kCache], given[kL1]);
   if (!ordered && order != "weak") excludes(space, order);
+  // PTX ISA, ld and st: .level2::eviction_priority goes with vectors of 32 bytes.
+  const int bytes = type_bytes(op.last());
+  if (!given[kL2].empty() &&
+      !((given[kVector] == "v8" && bytes == 4) || (given[kVector] == "v4" && bytes == 8)))
+    fail(fmt::format("{}: '.{}' wants a vector of 32 bytes, .v8.b32 or .v4.b64", opcode, given[kL2]));
   for (const Class hint : {kL1, kL2, kHint, kPrefetch})
     if (!global) excludes(space, given[hint]);
 }

@@ -120,6 +120,7 @@ class Lowering {
   std::uint32_t clock_value(std::string_view name);
   std::uint32_t address_value(const Operand& address, std::int64_t* offset);
   bool lower_control(const Opcode& op);
+  void check_operand_count(const Opcode& op) const;
   void lower_barrier(const Opcode& op);
   void lower_cluster_barrier(const Opcode& op);
   bool lower_cluster_address(const Opcode& op);

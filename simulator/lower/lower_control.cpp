@@ -15,9 +15,25 @@ constexpr int kMasksWantedVersion = 64;
 
 }  // namespace
 
+/// Of instructions that do nothing here, and so look at no operand.
+void Lowering::check_operand_count(const Opcode& op) const {
+  const Statement& s = fn_.body[static_cast<std::size_t>(current_)];
+  const std::string_view base = op.base;
+  std::size_t least = 0;
+  if (base == "nanosleep" || base == "setmaxnreg" || base.starts_with("prefetch")) least = 1;
+  if (base == "discard" || base == "applypriority") least = 2;
+  if (base == "createpolicy") least = op.has("fractional") ? 1 : op.has("range") ? 4 : 2;
+  if (op.has("tensormap::generic") && op.has("acquire")) least = 2;
+  const std::size_t most = least + (op.has("fractional") ? 1 : 0);
+  if (s.operands.size() < least || s.operands.size() > most)
+    fail(fmt::format("{} takes {} operands", s.opcode,
+                     least == most ? fmt::format("{}", least) : fmt::format("{} or {}", least, most)));
+}
+
 void Lowering::lower_move(const Opcode& op) {
   const Statement& s = fn_.body[static_cast<std::size_t>(current_)];
   if (s.operands.size() != 2) fail("mov takes two operands");
+  if (op.last().find("f16") != std::string_view::npos) unknown();
   const Operand& to = s.operands[0];
   const Operand& from = s.operands[1];
   const int bytes = op.last() == "pred" ? 0 : type_bytes(op.last());
@@ -279,6 +295,7 @@ bool Lowering::lower_control(const Opcode& op) {
   } else if (base == "bar" || base == "barrier") {
     lower_barrier(op);
   } else if (base == "membar" || base == "fence") {
+    check_operand_count(op);
     // One memory, executed in order: a fence has nothing to wait for. The race check wants to know of it.
     const bool proxy = std::any_of(op.modifiers.begin(), op.modifiers.end(),
                                    [](std::string_view m) { return m.starts_with("proxy"); });
@@ -295,13 +312,16 @@ bool Lowering::lower_control(const Opcode& op) {
                                                                : sim::kProxyAll;
   } else if (base == "nanosleep" || base == "prefetch" || base == "prefetchu" || base == "discard" ||
              base == "applypriority") {
-    // Nothing to wait for, nothing to fetch.
-  } else if (base == "createpolicy" && op.last() == "b64" && !s.operands.empty()) {
+    check_operand_count(op);  // nothing to wait for, nothing to fetch
+  } else if (base == "createpolicy") {
+    check_operand_count(op);
     // A policy is only handed to cache hints, which have nothing to do here.
     emit_simple(sim::find_row("mov.b64"), {destination(s.operands[0], 'd'), constant(RegisterClass::k64, 0)});
   } else if (base == "setmaxnreg") {
+    check_operand_count(op);
     require_sm(kSetmaxnregSm, "setmaxnreg");  // residency is of the registers that warps start with
   } else if (base == "griddepcontrol") {
+    check_operand_count(op);
     // Kernels run one after the other: what this one depends on has ended.
   } else if (base == "trap") {
     emit("@trap");

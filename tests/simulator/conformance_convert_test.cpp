@@ -125,8 +125,12 @@ std::vector<std::string> scalar_forms() {
         }
   };
   for (const std::string& a : integers) {
-    for (const std::string& b : integers)
-      for (const char* sat : {"", ".sat"}) forms.push_back("cvt" + std::string(sat) + "." + a + "." + b);
+    for (const std::string& b : integers) {
+      forms.push_back("cvt." + a + "." + b);
+      const int to = std::stoi(a.substr(1)), from = std::stoi(b.substr(1));
+      const bool holds_all = b[0] == 's' ? a[0] == 's' && to >= from : to >= from + (a[0] == 's' ? 1 : 0);
+      if (!holds_all) forms.push_back("cvt.sat." + a + "." + b);
+    }
     for (const std::string& f : floats) {
       add(float_roundings, f, a);
       add(integer_roundings, a, f);
