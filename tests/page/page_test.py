@@ -389,5 +389,31 @@ class Excerpt(InBrowser):
         self.assertFalse(page.exists())
 
 
+
+class LongSource(InBrowser):
+    """A kernel with more lines than are put into the page at once."""
+    OPS = 600
+
+    @classmethod
+    def make(cls, folder):
+        names = [f"v{k}" for k in range(cls.OPS)]
+        lines = [f"  {'ROOT ' if k == cls.OPS - 1 else ''}{name} = f32[64,128] {'tanh' if k % 2 else 'negate'}({names[k - 1] if k else 'p'})" for k, name in enumerate(names)]
+        (folder / "long.hlo").write_text("HloModule long\nENTRY main {\n  p = f32[64,128] parameter(0)\n" + "\n".join(lines) + "\n}\n")
+        cls.file = folder / "long.html"
+        stitchwork("view", folder / "long.hlo", "--planners", "xla", "-o", str(cls.file))
+
+    def test_the_selected_op_is_there_at_once_and_the_text_is_whole_in_the_end(self):
+        here = "document.querySelector('#codetext a.here')?.dataset.op"
+        for op in (f"v{self.OPS // 2}", "v3", f"v{self.OPS - 2}"):
+            self.ask(f"stitchwork.selectOp({json.dumps(op)}, stitchwork.plan, {{from: 'link'}})")
+            self.assertEqual(self.ask(here), op)
+        self.browser.wait("!stitchwork.source.pieces.missing.size")
+        self.assertEqual(self.ask(here), f"v{self.OPS - 2}")
+        text = self.ask("stitchwork.plan.source(0).pieces.map((piece) => piece.text).join('')")
+        lines = self.ask("[...document.querySelectorAll('#codetext .line')].map((line) => line.textContent)")
+        self.assertGreater(len(lines), 256)
+        self.assertEqual(lines, [line or " " for line in text.split("\n")])
+
+
 if __name__ == "__main__":
     unittest.main(verbosity=2)
