@@ -7,8 +7,9 @@
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/format.h"
+#include "core/base/sha256.h"
 #include "core/hlo/hlo_text.h"
-#include "experiments/import.h"
+#include "experiments/profile/import.h"
 #include "experiments/profile/profile_text.h"
 
 namespace stitchwork {

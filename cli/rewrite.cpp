@@ -10,6 +10,7 @@
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/format.h"
+#include "core/base/sha256.h"
 #include "core/hlo/hlo_text.h"
 #include "core/substitute/derivation.h"
 

@@ -11,7 +11,8 @@
 #include "codegen/compile/lines.h"
 #include "core/base/error.h"
 #include "core/base/parallel.h"
-#include "core/evaluate/float_semantics.h"
+#include "core/base/sha256.h"
+#include "core/graph/float_semantics.h"
 #include "core/hlo/hlo_text.h"
 
 namespace stitchwork {

@@ -8,6 +8,7 @@
 #include <regex>
 
 #include "core/base/error.h"
+#include "core/base/sha256.h"
 #include "core/base/version.h"
 #include "core/hlo/hlo_text.h"
 #include "experiments/sqlite.h"

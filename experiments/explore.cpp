@@ -7,6 +7,7 @@
 
 #include "analysis/planners/astra/minibatches.h"
 #include "core/base/error.h"
+#include "core/base/sha256.h"
 #include "core/hlo/hlo_text.h"
 
 namespace stitchwork {

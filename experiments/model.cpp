@@ -10,6 +10,7 @@
 #include "core/base/data.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/base/sha256.h"
 #include "core/base/suggest.h"
 #include "core/hlo/hlo_text.h"
 #include "core/onnx/onnx.h"

@@ -8,6 +8,7 @@
 #include "analysis/plan/control_flow.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/base/sha256.h"
 #include "core/evaluate/judge.h"
 #include "core/hlo/hlo_text.h"
 #include "experiments/clock.h"

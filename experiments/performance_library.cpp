@@ -9,6 +9,7 @@
 #include <set>
 
 #include "core/base/error.h"
+#include "core/base/sha256.h"
 #include "core/hlo/hlo_text.h"
 #include "experiments/sqlite.h"
 

@@ -14,6 +14,7 @@
 #include <set>
 
 #include "core/base/error.h"
+#include "core/base/sha256.h"
 #include "core/base/version.h"
 #include "core/hlo/hlo_text.h"
 #include "experiments/clock.h"

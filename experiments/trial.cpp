@@ -15,6 +15,7 @@
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/memory.h"
+#include "core/base/sha256.h"
 #include "core/hlo/hlo_text.h"
 #include "core/hlo/npy.h"
 #include "core/passes/moved.h"

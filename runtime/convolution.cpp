@@ -7,8 +7,8 @@
 #include <limits>
 
 #include "core/base/error.h"
+#include "core/graph/window.h"
 #include "core/index/strided.h"
-#include "core/index/window.h"
 
 namespace stitchwork {
 namespace {

@@ -3,7 +3,7 @@
 #include "core/evaluate/evaluator.h"
 #include "core/evaluate/lapack_call.h"
 #include "core/graph/complex_type.h"
-#include "core/index/window.h"
+#include "core/graph/window.h"
 #include "core/passes/moved.h"
 #include "runtime/run.h"
 

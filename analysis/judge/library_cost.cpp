@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "analysis/plan/assemble.h"
-#include "core/index/window.h"
+#include "core/graph/window.h"
 
 namespace stitchwork {
 namespace {

@@ -11,7 +11,7 @@
 #include "analysis/facts/facts.h"
 #include "analysis/schedule/context.h"
 #include "analysis/schedule/layout.h"
-#include "core/evaluate/float_semantics.h"
+#include "core/graph/float_semantics.h"
 
 namespace stitchwork {
 namespace {

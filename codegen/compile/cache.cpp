@@ -6,6 +6,7 @@
 
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/base/sha256.h"
 #include "core/hlo/hlo_text.h"
 
 namespace stitchwork {

@@ -3,7 +3,7 @@
 
 #include "codegen/print/print_values.h"
 #include "core/base/error.h"
-#include "core/evaluate/float_semantics.h"
+#include "core/graph/float_semantics.h"
 
 namespace stitchwork {
 namespace {

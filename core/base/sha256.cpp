@@ -1,12 +1,11 @@
-// SHA-256 (FIPS 180-4), for naming inputs; not for secrets.
+#include "core/base/sha256.h"
+
 #include <fmt/format.h>
 
 #include <array>
 #include <bit>
 #include <cstdint>
 #include <cstring>
-
-#include "core/hlo/hlo_text.h"
 
 namespace stitchwork {
 namespace {

@@ -7,7 +7,7 @@
 #include "core/evaluate/evaluator_ops.h"
 #include "core/evaluate/lapack_call.h"
 #include "core/evaluate/rounding.h"
-#include "core/index/window.h"
+#include "core/graph/window.h"
 
 namespace stitchwork {
 namespace {

@@ -7,9 +7,9 @@
 #include <cmath>
 
 #include "core/base/error.h"
-#include "core/evaluate/float_semantics.h"
 #include "core/evaluate/scalar_ops.h"
 #include "core/graph/dtype_dispatch.h"
+#include "core/graph/float_semantics.h"
 
 namespace stitchwork {
 namespace {

@@ -9,7 +9,7 @@
 #include "core/base/error.h"
 #include "core/evaluate/evaluator_ops.h"
 #include "core/evaluate/lapack_call.h"
-#include "core/index/window.h"
+#include "core/graph/window.h"
 
 // LAPACK as OpenBLAS has it (netlib.org/lapack): Fortran, whose texts pass their lengths behind the others.
 extern "C" {

@@ -5,7 +5,7 @@
 
 #include "core/base/error.h"
 #include "core/evaluate/evaluator_ops.h"
-#include "core/index/window.h"
+#include "core/graph/window.h"
 
 namespace stitchwork {
 namespace {

@@ -5,8 +5,8 @@
 #include "core/base/error.h"
 #include "core/evaluate/evaluator_ops.h"
 #include "core/graph/dtype_dispatch.h"
+#include "core/graph/window.h"
 #include "core/index/strided.h"
-#include "core/index/window.h"
 
 namespace stitchwork {
 namespace {

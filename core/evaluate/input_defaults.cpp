@@ -6,9 +6,9 @@
 #include <optional>
 #include <set>
 
-#include "core/evaluate/float_semantics.h"
 #include "core/evaluate/inputs.h"
-#include "core/index/window.h"
+#include "core/graph/float_semantics.h"
+#include "core/graph/window.h"
 
 namespace stitchwork {
 namespace {

@@ -10,7 +10,7 @@
 #include "core/evaluate/evaluator_ops.h"
 #include "core/graph/dtype_dispatch.h"
 #include "core/graph/op.h"
-#include "core/index/window.h"
+#include "core/graph/window.h"
 
 namespace stitchwork {
 namespace {

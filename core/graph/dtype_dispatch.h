@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "core/base/error.h"
-#include "core/evaluate/small_float.h"
 #include "core/graph/dtype.h"
 #include "core/graph/literal.h"
+#include "core/graph/small_float.h"
 
 namespace stitchwork {
 

@@ -3,13 +3,13 @@
 #include <optional>
 
 #include "core/base/error.h"
-#include "core/evaluate/float_semantics.h"
 #include "core/graph/complex_type.h"
+#include "core/graph/float_semantics.h"
 #include "core/graph/graph.h"
 #include "core/graph/infer_checks.h"
 #include "core/graph/infer_families.h"
 #include "core/graph/op.h"
-#include "core/index/window.h"
+#include "core/graph/window.h"
 
 namespace stitchwork {
 

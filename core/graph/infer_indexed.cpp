@@ -3,7 +3,7 @@
 #include "core/base/error.h"
 #include "core/graph/infer_checks.h"
 #include "core/graph/infer_families.h"
-#include "core/index/window.h"
+#include "core/graph/window.h"
 
 namespace stitchwork {
 

@@ -1,4 +1,5 @@
 #include "core/base/file.h"
+#include "core/base/sha256.h"
 #include "core/hlo/hlo_text.h"
 
 namespace stitchwork {

@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "core/base/error.h"
-#include "core/evaluate/small_float.h"
+#include "core/graph/small_float.h"
 
 namespace stitchwork {
 namespace {

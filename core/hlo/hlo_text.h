@@ -22,6 +22,4 @@ std::string to_text(const Graph& graph, const Computation& computation, const No
 /// Reads a .hlo, .txt or .gz file; fills source and source_sha256. Throws Error if unreadable or not HLO.
 Graph read_graph(const std::string& path);
 
-std::string sha256_hex(std::string_view data);
-
 }  // namespace stitchwork

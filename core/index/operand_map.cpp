@@ -5,8 +5,8 @@
 #include <unordered_map>
 
 #include "core/base/error.h"
+#include "core/graph/window.h"
 #include "core/index/index_map.h"
-#include "core/index/window.h"
 
 namespace stitchwork {
 namespace {

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/index/window.h"
+#include "core/graph/window.h"
 #include "core/onnx/value.h"
 
 namespace stitchwork::onnx_reader {

@@ -1,6 +1,6 @@
 #include "core/onnx/casts.h"
 
-#include "core/evaluate/small_float.h"
+#include "core/graph/small_float.h"
 
 namespace stitchwork::onnx_reader {
 

@@ -8,6 +8,7 @@
 #include "core/base/file.h"
 #include "core/base/format.h"
 #include "core/base/interrupt.h"
+#include "core/base/sha256.h"
 #include "core/base/suggest.h"
 #include "core/hlo/hlo_text.h"
 #include "core/onnx/functions.h"

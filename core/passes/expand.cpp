@@ -4,7 +4,7 @@
 
 #include "core/base/error.h"
 #include "core/graph/rewrite.h"
-#include "core/index/window.h"
+#include "core/graph/window.h"
 #include "core/passes/expand_ops.h"
 #include "core/passes/passes.h"
 

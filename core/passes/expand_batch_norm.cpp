@@ -1,6 +1,6 @@
 // batch-norm-training, -inference and -grad, as XLA's BatchNormExpander writes them.
 #include "core/base/error.h"
-#include "core/index/window.h"
+#include "core/graph/window.h"
 #include "core/passes/expand_ops.h"
 
 namespace stitchwork {

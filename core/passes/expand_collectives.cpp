@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "core/index/window.h"
+#include "core/graph/window.h"
 #include "core/passes/expand_ops.h"
 
 namespace stitchwork {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/evaluate/small_float.h"
+#include "core/graph/small_float.h"
 #include "core/passes/expand_ops.h"
 #include "core/passes/moved.h"
 
@@ -91,7 +91,7 @@ NodeId decoded(Emitter& emit, NodeId value) {
   return bits.with(Op::kOr, sign).as(DType::kF32).id();
 }
 
-/// An f32 or f64 as a small float, by encode's rules (core/evaluate/small_float.h).
+/// An f32 or f64 as a small float, by encode's rules (core/graph/small_float.h).
 NodeId encoded(Emitter& emit, NodeId value, DType type) {
   const SmallFloat f = small_float(type);
   const DType from = emit.shape(value).dtype;

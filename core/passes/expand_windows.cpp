@@ -15,7 +15,7 @@
 #include <limits>
 
 #include "core/graph/complex_type.h"
-#include "core/index/window.h"
+#include "core/graph/window.h"
 #include "core/passes/expand_ops.h"
 
 namespace stitchwork {

@@ -1,7 +1,7 @@
 #include "core/base/error.h"
 #include "core/base/sorted.h"
 #include "core/graph/rewrite.h"
-#include "core/index/window.h"
+#include "core/graph/window.h"
 #include "core/passes/passes.h"
 
 namespace stitchwork {

@@ -12,7 +12,7 @@
 #include "core/base/sorted.h"
 #include "core/graph/complex_type.h"
 #include "core/graph/rewrite.h"
-#include "core/index/window.h"
+#include "core/graph/window.h"
 #include "core/passes/complex_functions.h"
 #include "core/passes/passes.h"
 

@@ -9,7 +9,7 @@
 
 #include "core/base/error.h"
 #include "core/base/format.h"
-#include "core/index/window.h"
+#include "core/graph/window.h"
 
 namespace stitchwork {
 namespace {

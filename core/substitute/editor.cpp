@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/base/error.h"
-#include "core/index/window.h"
+#include "core/graph/window.h"
 
 namespace stitchwork::rewriting {
 

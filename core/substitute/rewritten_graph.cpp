@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/base/error.h"
+#include "core/base/sha256.h"
 #include "core/base/suggest.h"
 #include "core/graph/rewrite.h"
 #include "core/hlo/hlo_text.h"

@@ -1,7 +1,7 @@
 // Convolutions: conv-as-dot, conv-merge, conv-scale.
 #include <algorithm>
 
-#include "core/index/window.h"
+#include "core/graph/window.h"
 #include "core/substitute/editor.h"
 #include "core/substitute/families.h"
 #include "core/substitute/scale.h"

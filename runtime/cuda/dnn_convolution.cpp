@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/graph/window.h"
 #include "core/index/strided.h"
-#include "core/index/window.h"
 
 namespace stitchwork::cuda {
 namespace {

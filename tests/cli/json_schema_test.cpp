@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "core/base/file.h"
+#include "core/base/sha256.h"
 #include "core/hlo/hlo_text.h"
 #include "core/hlo/npy.h"
 #include "tests/cli/json_documents.h"

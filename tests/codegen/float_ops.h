@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/evaluate/evaluator.h"
-#include "core/evaluate/float_semantics.h"
+#include "core/graph/float_semantics.h"
 #include "tests/codegen/harness.h"
 
 namespace stitchwork::testing {

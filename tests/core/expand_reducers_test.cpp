@@ -9,8 +9,8 @@
 #include "core/evaluate/evaluator.h"
 #include "core/evaluate/inputs.h"
 #include "core/evaluate/judge.h"
+#include "core/graph/window.h"
 #include "core/hlo/hlo_text.h"
-#include "core/index/window.h"
 #include "core/passes/passes.h"
 
 namespace stitchwork {

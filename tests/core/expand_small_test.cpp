@@ -8,8 +8,8 @@
 #include <random>
 
 #include "core/evaluate/evaluator.h"
-#include "core/evaluate/small_float.h"
 #include "core/graph/graph.h"
+#include "core/graph/small_float.h"
 #include "core/hlo/hlo_text.h"
 #include "core/passes/moved.h"
 #include "core/passes/passes.h"

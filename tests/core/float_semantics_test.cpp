@@ -1,4 +1,4 @@
-#include "core/evaluate/float_semantics.h"
+#include "core/graph/float_semantics.h"
 
 #include <gtest/gtest.h>
 

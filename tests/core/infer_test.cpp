@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "core/base/error.h"
+#include "core/graph/window.h"
 #include "core/hlo/hlo_text.h"
-#include "core/index/window.h"
 
 namespace stitchwork {
 namespace TEST_FILE {

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/base/error.h"
+#include "core/base/sha256.h"
 #include "core/hlo/hlo_text.h"
 
 namespace stitchwork {

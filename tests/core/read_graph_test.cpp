@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include "core/base/sha256.h"
 #include "core/graph/dtype.h"
 #include "core/graph/shape.h"
 #include "core/hlo/hlo_text.h"

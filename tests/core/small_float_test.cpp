@@ -1,4 +1,4 @@
-#include "core/evaluate/small_float.h"
+#include "core/graph/small_float.h"
 
 #include <gtest/gtest.h>
 

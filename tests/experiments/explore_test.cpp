@@ -18,6 +18,7 @@
 #include "analysis/planners/astra/minibatches.h"
 #include "analysis/verify/verify.h"
 #include "core/base/file.h"
+#include "core/base/sha256.h"
 #include "experiments/store.h"
 #include "tests/experiments/sample_trial.h"
 #include "tests/support/astra_bindings.h"

@@ -1,4 +1,4 @@
-#include "experiments/import.h"
+#include "experiments/profile/import.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/base/error.h"
+#include "core/base/sha256.h"
 #include "core/hlo/hlo_text.h"
 #include "experiments/trial.h"
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "core/graph/literal.h"
-#include "core/index/window.h"
+#include "core/graph/window.h"
 #include "tests/runtime/fake_cublas.h"
 
 namespace stitchwork::testing {

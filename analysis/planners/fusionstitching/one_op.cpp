@@ -11,6 +11,7 @@
 #include "analysis/planners/fusionstitching/kernel.h"
 #include "analysis/verify/verify.h"
 #include "core/base/error.h"
+#include "core/base/sha256.h"
 #include "core/hlo/hlo_text.h"
 
 namespace stitchwork::fusionstitching {

@@ -7,7 +7,7 @@
 #include "analysis/facts/facts.h"
 #include "analysis/planners/xla/rules.h"
 #include "core/base/sorted.h"
-#include "core/index/window.h"
+#include "core/graph/window.h"
 #include "occupancy_model/hardware.h"
 
 namespace stitchwork::xla {

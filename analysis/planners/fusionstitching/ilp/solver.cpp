@@ -15,6 +15,7 @@
 #include "core/base/at.h"
 #include "core/base/error.h"
 #include "core/base/interrupt.h"
+#include "core/base/sha256.h"
 #include "core/base/sorted.h"
 #include "core/hlo/hlo_text.h"
 

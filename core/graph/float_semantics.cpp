@@ -1,9 +1,9 @@
-#include "core/evaluate/float_semantics.h"
+#include "core/graph/float_semantics.h"
 
 #include <cmath>
 
 #include "core/base/error.h"
-#include "core/index/window.h"
+#include "core/graph/window.h"
 
 namespace stitchwork {
 

@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "core/index/window.h"
+#include "core/graph/window.h"
 #include "core/passes/passes.h"
 
 namespace stitchwork {

@@ -1,8 +1,9 @@
-#include "experiments/import.h"
+#include "experiments/profile/import.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/base/sha256.h"
 #include "core/base/version.h"
 #include "core/hlo/hlo_text.h"
 #include "experiments/clock.h"

@@ -1,4 +1,4 @@
-#include "core/index/window.h"
+#include "core/graph/window.h"
 
 #include <charconv>
 
