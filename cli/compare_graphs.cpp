@@ -52,13 +52,10 @@ std::map<NodeId, NodeId> in_both(const RewrittenGraph& rewritten) {
 
 double bytes_needed(const Graph& model, const RewrittenGraph& rewritten,
                     const std::map<NodeId, NodeId>& compared) {
-  double largest = 0, kept = 0;
-  for (const Graph* graph : {&model, &rewritten.graph})
-    for (const Node& node : graph->entry_computation().nodes)
-      largest = std::max(largest, 4.0 * static_cast<double>(node.shape.byte_size()));
+  double kept = 0;
   for (const auto& [now, op] : compared)
     kept += static_cast<double>(model.entry_computation().node(op).shape.byte_size());
-  return input_bytes(model) + largest + kept;
+  return input_bytes(model) + std::max(evaluation_bytes(model), evaluation_bytes(rewritten.graph)) + kept;
 }
 
 }  // namespace

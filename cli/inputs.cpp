@@ -11,6 +11,37 @@
 namespace stitchwork {
 namespace {
 
+namespace fs = std::filesystem;
+
+/// A folder and its new files, all of which go again unless all are kept.
+class WholeFolder {
+ public:
+  explicit WholeFolder(const std::string& path) : path_(path) {
+    std::error_code error;
+    made_ = fs::create_directories(path_, error);
+    if (error) throw Error(path_.string(), 0, 0, fmt::format("cannot be made: {}", error.message()));
+  }
+  ~WholeFolder() {
+    if (kept_) return;
+    std::error_code ignored;
+    for (const fs::path& file : files_) fs::remove(file, ignored);
+    if (made_) fs::remove(path_, ignored);
+  }
+  WholeFolder(const WholeFolder&) = delete;
+  WholeFolder& operator=(const WholeFolder&) = delete;
+
+  void add(const std::string& file, const Literal& array) {
+    write_npy((path_ / file).string(), array);
+    files_.push_back(path_ / file);
+  }
+  void keep() { kept_ = true; }
+
+ private:
+  fs::path path_;
+  std::vector<fs::path> files_;
+  bool made_ = false, kept_ = false;
+};
+
 void write_inputs(const Cli& cli, const Model& model, const std::string& folder, std::uint64_t seed) {
   const Computation& entry = model.graph.entry_computation();
   for (NodeId id : entry.parameters)
@@ -19,22 +50,21 @@ void write_inputs(const Cli& cli, const Model& model, const std::string& folder,
                   fmt::format("parameter {} is a tuple, {}", parameter.name, to_text(parameter.shape)),
                   "an .npy file holds one array: give the parts as parameters");
   const InputGenerator generate(model.graph, seed, model.inputs);
-  for (const NodeId id : entry.parameters)  // one at a time, and the file's bytes beside it
-    require_memory(2.0 * static_cast<double>(entry.node(id).shape.byte_size()),
+  for (const NodeId id : entry.parameters)  // one at a time
+    require_memory(static_cast<double>(entry.node(id).shape.byte_size()),
                    fmt::format("parameter {}", entry.node(id).name), "export a smaller model");
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) throw Error(folder, 0, 0, fmt::format("cannot be made: {}", error.message()));
+  WholeFolder written(folder);
   nlohmann::ordered_json parameters = nlohmann::ordered_json::array();
   for (std::size_t i = 0; i < entry.parameters.size(); ++i) {
     const Node& parameter = entry.node(entry.parameters[i]);
     const std::string file = fmt::format("{}.npy", parameter.attrs.parameter_number);
-    write_npy((std::filesystem::path(folder) / file).string(), generate(i));
+    written.add(file, generate(i));
     parameters.push_back({{"number", parameter.attrs.parameter_number},
                           {"name", parameter.name},
                           {"shape", to_text(parameter.shape)},
                           {"file", file}});
   }
+  written.keep();
   if (cli.json)
     return cli.print(nlohmann::ordered_json{{"schema", "stitchwork.inputs/1"},
                                             {"model", model.graph.source},

@@ -55,6 +55,14 @@ std::string unknown_option(const CLI::App& command, const std::vector<std::strin
   return {};
 }
 
+/// Those of its commands that have the option.
+std::vector<std::string> commands_with(const CLI::App& command, const std::string& option) {
+  std::vector<std::string> names;
+  for (const CLI::App* sub : command.get_subcommands({}))
+    if (sub->get_option_no_throw(option) != nullptr) names.push_back(sub->get_name());
+  return names;
+}
+
 std::string one_line(std::string text) {
   std::replace(text.begin(), text.end(), '\n', ' ');
   while (!text.empty() && (text.back() == ' ' || text.back() == '.')) text.pop_back();
@@ -80,9 +88,14 @@ Error usage_error(const CLI::App& app, std::vector<std::string> words, const CLI
     if (names_one)
       return Error(fmt::format("{} has no command '{}'", full_name(command), words[used]),
                    hint(near(words[used], known)));
-    if (unknown_option(command, words).empty())
-      return Error(fmt::format("{}: which command?", full_name(command)),
-                   fmt::format("one of {}; {}", fmt::join(known, ", "), help));
+    const std::string option = unknown_option(command, words);
+    if (option.empty())
+      return Error("which command?", fmt::format("one of {}; {}", fmt::join(known, ", "), help));
+    const std::vector<std::string> those = commands_with(command, option);
+    return Error(fmt::format("{} has no option {}", full_name(command), option),
+                 those.empty() ? hint(near(option, options_of(command)))
+                               : fmt::format("an option stands behind its command, here one of {}; {}",
+                                             fmt::join(those, ", "), help));
   }
   if (const std::string option = unknown_option(command, words);
       !option.empty() && dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr)

@@ -100,6 +100,7 @@ void view(Cli& cli, const ViewArguments& a) {
   std::vector<FusionPlan>& plans = viewed.plans;
   const std::optional<gui::OpRange> range = gui::excerpt_range(model.graph, a.around);
   PlanOptions options = a.plan.options(true);
+  require_honoured(viewed.planners, options);
   for (const std::string& name : viewed.planners) {
     cli.progress("planning with " + name);
     PlanOptions own = options_for(planner(name), options);

@@ -1,6 +1,7 @@
 #include "experiments/memory_need.h"
 
 #include "analysis/plan/plan_memory.h"
+#include "core/evaluate/evaluator.h"
 #include "core/evaluate/inputs.h"
 
 namespace stitchwork {
@@ -11,7 +12,7 @@ double run_bytes(const Graph& model, const FusionPlan& plan, bool simulated, boo
   const double inputs = input_bytes(graph);
   const auto results = static_cast<double>(entry.node(entry.root).shape.byte_size());
   return inputs + (simulated ? static_cast<double>(plan_memory(graph, plan, true).peak_bytes) : 0) + results +
-         (check ? inputs + results : 0);
+         (check ? inputs + results + evaluation_bytes(model) : 0);
 }
 
 }  // namespace stitchwork

@@ -267,6 +267,18 @@ Decision undecided(const PlanView& view, const FusionPlan& plan, const StepBound
               "the plan has no decision about it: it was edited, or made by another version");
 }
 
+/// Later in the plan's record, about the same two ops or, by a pass that moves an op into all its readers,
+/// about the first.
+bool decided_later(const PlanView& view, std::size_t refusal) {
+  const auto [subject, object] = view.about(refusal);
+  if (subject == kNoNode) return false;
+  return std::ranges::any_of(view.decisions_of(subject), [&, object = object](std::size_t d) {
+    const Decision& later = view.decisions()[d];
+    return d > refusal && decides_kernels(later.step) &&
+           (view.about(d).second == object || (later.object.empty() && is_about_all_readers(later.step)));
+  });
+}
+
 }  // namespace
 
 std::vector<StepBoundary> boundaries(const Graph& model, const FusionPlan& plan) {
@@ -320,6 +332,15 @@ bool decides_kernels(std::string_view step) {
 bool is_about_siblings(std::string_view rule) {
   return rule.starts_with("xla.sibling") || rule.starts_with("astitch.remote") || rule == "fs18.footprint" ||
          rule == "fs18.too-large-to-pack";
+}
+
+bool decided(const PlanView& view, std::size_t d) {
+  const Decision& decision = view.decisions()[d];
+  if (!decides_kernels(decision.step)) return true;
+  const auto [subject, object] = view.about(d);
+  const bool joined = !decision.verdict.ok && subject != kNoNode && object != kNoNode && subject != object &&
+                      !view.kernels_of(object).empty() && view.shares_kernel(subject, object);
+  return !joined && !defers(decision.verdict.rule) && !decided_later(view, d);
 }
 
 Decision why_apart(const PlanView& view, const FusionPlan& plan, const StepBoundary& boundary) {

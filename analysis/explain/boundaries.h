@@ -33,6 +33,10 @@ Decision why_apart(const PlanView& view, const FusionPlan& plan, const StepBound
 /// The decision that brought two ops of one kernel together, if one names them or ops of their kernels.
 std::optional<Decision> why_together(const PlanView& view, NodeId producer, NodeId consumer);
 
+/// Whether decision `d` of the view was the last word: no later pass decided about the same ops, none that it
+/// left the answer to, and it refused none that share a kernel all the same.
+bool decided(const PlanView& view, std::size_t d);
+
 /// Whether decisions of this step are about which ops share a kernel, not about what happens in one.
 bool decides_kernels(std::string_view step);
 /// Whether the rule is about kernels of which neither reads the other.

@@ -27,6 +27,10 @@ struct CompareRow {
 /// Of a plan that is there.
 CompareRow row_of(const Graph& graph, const FusionPlan& plan, double plan_ms);
 
+/// Throws Error where none of the planners has one of the knobs, honours the overrides or takes the library;
+/// what some do is left out for the others.
+void require_honoured(const std::vector<std::string>& planners, const PlanOptions& options);
+
 /// What of `options` a planner honours: its knobs, and the overrides if it honours all of them.
 PlanOptions options_for(const Planner& row, const PlanOptions& options);
 

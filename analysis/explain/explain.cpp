@@ -180,11 +180,14 @@ bool about_same(const Decision& a, const Decision& b) {
   return a.subject == b.subject && a.object == b.object && a.verdict.rule == b.verdict.rule;
 }
 
-/// Refusals that name the op and are not about a neighbour, each pair and rule once.
-std::vector<Refusal> other_refusals(const Device& device, const Explanation& explanation) {
+/// Refusals that name the op, decided and are not about a neighbour, each pair and rule once.
+std::vector<Refusal> other_refusals(const Device& device, const PlanView& view,
+                                    const Explanation& explanation) {
   std::vector<Refusal> result;
-  for (const Decision& d : explanation.decisions) {
-    if (d.verdict.ok) continue;
+  for (std::size_t i = 0; i < view.decisions().size(); ++i) {
+    const Decision& d = view.decisions()[i];
+    if (d.verdict.ok || (d.subject != explanation.op && d.object != explanation.op) || !decided(view, i))
+      continue;
     const bool told =
         std::any_of(explanation.neighbours.begin(), explanation.neighbours.end(),
                     [&](const Neighbour& n) { return n.refusal && about_same(*n.refusal, d); }) ||
@@ -412,7 +415,7 @@ Explanation explain_planned(const Graph& graph, const FusionPlan& plan, const st
   result.neighbours = Neighbours(graph, view, plan, id).run();
   for (Neighbour& n : result.neighbours)
     if (n.refusal) n.needs = remedy(target, *n.refusal);
-  result.refusals = other_refusals(target, result);
+  result.refusals = other_refusals(target, view, result);
   return result;
 }
 

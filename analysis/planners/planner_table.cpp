@@ -334,6 +334,7 @@ FusionPlan plan_computation(const Planner& row, const Graph& graph, const Device
   plan.options.clear();
   for (const auto& [name, value] : resolved.knobs)
     if (name == "mapping" || value != default_value(row, name)) plan.options[name] = value;
+  require_grids(graph, plan);
   const PlanEvaluations found = evaluations(graph.entry_computation(), plan);
   predict(graph, device, plan, found);
   add_control(graph, device, plan, parts);

@@ -6,6 +6,7 @@
 #include "analysis/plan/control_flow.h"
 #include "analysis/verify/verify_internal.h"
 #include "core/base/error.h"
+#include "core/base/format.h"
 #include "core/base/interrupt.h"
 #include "core/base/parallel.h"
 
@@ -80,6 +81,20 @@ std::vector<Verdict> verify_values(const Graph& graph, const KernelPlan& kernel,
   if (report.problems.empty()) check_mappings(computation, kernel, report);
   if (report.problems.empty()) check_values(computation, kernel, found, report);
   return std::move(report.problems);
+}
+
+void require_grids(const Graph& graph, const FusionPlan& plan) {
+  for (const KernelPlan& kernel : plan.kernels) {
+    if (kernel.launch.grid <= kMaxGrid) continue;
+    const Node& first = graph.entry_computation().node(kernel.ops.front());
+    throw Error(
+        graph.source, 0, 0,
+        fmt::format("{} is too large for planner {}: a kernel of it would be a grid of {} blocks, CUDA "
+                    "launches {} at most",
+                    to_text(first.shape), plan.planner, with_commas(kernel.launch.grid),
+                    with_commas(kMaxGrid)),
+        "take a smaller array, or planner astitch, whose blocks have several tasks each");
+  }
 }
 
 void require_valid(const Graph& graph, const Device& device, const FusionPlan& plan,

@@ -1,6 +1,7 @@
 // The one check of a plan, whoever made it: a planner, a hand, a file.
 #pragma once
 
+#include <limits>
 #include <vector>
 
 #include "analysis/plan/plan.h"
@@ -21,6 +22,12 @@ std::vector<Verdict> verify(const Graph& graph, const Device& device, const Fusi
 /// schemes, and that values of shared memory are read by their own block. `found`: what it evaluates.
 std::vector<Verdict> verify_values(const Graph& graph, const KernelPlan& kernel,
                                    const KernelEvaluations& found);
+
+/// Blocks of a grid along x, at most (CUDA C++ Programming Guide, technical specifications).
+inline constexpr std::int64_t kMaxGrid = std::numeric_limits<std::int32_t>::max();
+
+/// Throws Error where a planner's mapping of an array takes more blocks than a grid has: of huge arrays.
+void require_grids(const Graph& graph, const FusionPlan& plan);
 
 /// Throws Error(file) with the first problem and how many more there are.
 void require_valid(const Graph& graph, const Device& device, const FusionPlan& plan, const std::string& file);

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <set>
 
@@ -211,7 +210,7 @@ void check_launch(const Computation& computation, const Device& device, const Ke
   if (launch.block < 1 || launch.block > device.max_threads_per_block)
     report.add("block", "kernel {}: {} threads a block, {} admits 1 to {}", kernel.id, launch.block,
                device.id, device.max_threads_per_block);
-  if (launch.grid < 1 || launch.grid > std::numeric_limits<std::int32_t>::max())
+  if (launch.grid < 1 || launch.grid > kMaxGrid)
     report.add("grid", "kernel {}: a grid of {} blocks", kernel.id, launch.grid);
   for (const Group& group : kernel.groups)
     if (group.deal.end_block() > launch.grid)

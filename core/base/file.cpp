@@ -71,13 +71,16 @@ std::string read_decompressed(const std::string& path, std::string_view kinds) {
   return text;
 }
 
-void write_file(const std::string& path, std::string_view text) {
+void write_file(const std::string& path, std::string_view text) { write_file(path, {text}); }
+
+void write_file(const std::string& path, std::initializer_list<std::string_view> parts) {
   namespace fs = std::filesystem;
   const std::string temporary = fmt::format("{}.{}.tmp", path, ::getpid());
   std::error_code error;
   {
     std::ofstream out(temporary, std::ios::binary);
-    out.write(text.data(), static_cast<std::streamsize>(text.size()));
+    for (const std::string_view text : parts)
+      out.write(text.data(), static_cast<std::streamsize>(text.size()));
     out.flush();
     if (!out) {
       const int reason = errno;

@@ -1,6 +1,7 @@
 // Reading and writing whole files: errors say what and why, writes are all or nothing.
 #pragma once
 
+#include <initializer_list>
 #include <string>
 #include <string_view>
 
@@ -13,5 +14,7 @@ std::string read_file(const std::string& path);
 std::string read_decompressed(const std::string& path, std::string_view kinds);
 /// Through a temporary file and rename. Throws Error naming the file; nothing half-written stays behind.
 void write_file(const std::string& path, std::string_view text);
+/// The same of several parts, one behind another.
+void write_file(const std::string& path, std::initializer_list<std::string_view> parts);
 
 }  // namespace stitchwork

@@ -1,8 +1,10 @@
 #include "core/evaluate/evaluator.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
+#include "core/base/at.h"
 #include "core/base/error.h"
 #include "core/evaluate/evaluator_ops.h"
 #include "core/evaluate/lapack_call.h"
@@ -310,6 +312,39 @@ std::vector<Literal> evaluate_entry(const Graph& graph, std::span<const Literal>
   return results;
 }
 
+double kept_bytes(const Node& node) {
+  if (node.op == Op::kParameter || node.op == Op::kConstant) return 0;
+  return static_cast<double>(node.shape.byte_size());
+}
+
+/// What evaluating one op takes beside the values: a matrix product's operands and result in float64, or what
+/// the computations take that it runs; `peaks` of those.
+double bytes_beside(const Computation& computation, const Node& node, const std::vector<double>& peaks) {
+  double bytes = 0;
+  for (const ComputationId called : node.attrs.computations) bytes = std::max(bytes, peaks[at(called)]);
+  if (def(node.op).cls != OpClass::kLinear) return bytes;
+  const auto in_float64 = [](const Node& of) { return 8.0 * static_cast<double>(of.shape.elements_count()); };
+  bytes += in_float64(node);
+  for (const NodeId operand : node.operands) bytes += in_float64(computation.node(operand));
+  return bytes;
+}
+
+double peak(const Computation& computation, const std::vector<double>& peaks) {
+  std::vector<int> uses(computation.nodes.size());
+  for (const Node& node : computation.nodes)
+    for (const NodeId operand : node.operands) ++uses[at(operand)];
+  ++uses[at(computation.root)];
+  double live = 0, most = 0;
+  for (const Node& node : computation.nodes) {
+    if (uses[at(node.id)] == 0) continue;
+    live += kept_bytes(node);
+    most = std::max(most, live + bytes_beside(computation, node, peaks));
+    for (const NodeId operand : node.operands)
+      if (--uses[at(operand)] == 0) live -= kept_bytes(computation.node(operand));
+  }
+  return most;
+}
+
 }  // namespace
 
 Literal evaluate_node(const Graph& graph, const Computation& computation, const Node& node,
@@ -325,6 +360,12 @@ std::vector<Literal> evaluate(const Graph& graph, std::span<const Literal> input
 std::vector<Literal> evaluate_rounded(const Graph& graph, std::span<const Literal> inputs,
                                       Rounding& rounding) {
   return evaluate_entry(graph, inputs, nullptr, &rounding);
+}
+
+double evaluation_bytes(const Graph& graph) {
+  std::vector<double> peaks;  // callees precede callers
+  for (const Computation& computation : graph.computations) peaks.push_back(peak(computation, peaks));
+  return peaks[at(graph.entry)];
 }
 
 }  // namespace stitchwork

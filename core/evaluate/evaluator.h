@@ -40,4 +40,8 @@ std::vector<Literal> evaluate(const Graph& graph, std::span<const Literal> input
 std::vector<Literal> evaluate_rounded(const Graph& graph, std::span<const Literal> inputs,
                                       Rounding& rounding);
 
+/// Bytes of the values that evaluate() holds at once at most, parameters and constants not counted: every
+/// value until its last use, and beside a matrix product its operands and result once more in float64.
+double evaluation_bytes(const Graph& graph);
+
 }  // namespace stitchwork

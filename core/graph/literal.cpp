@@ -5,9 +5,17 @@
 #include <cstring>
 
 #include "core/base/error.h"
+#include "core/base/memory.h"
 #include "core/graph/dtype_dispatch.h"
 
 namespace stitchwork {
+namespace {
+
+/// Bytes from which on an array asks for memory first. A choice, not measured: reading what is left takes
+/// some tens of microseconds, filling so many some tens of milliseconds.
+constexpr double kAskedFor = 1 << 28;
+
+}  // namespace
 
 Literal Literal::zeros(const Shape& shape) {
   Literal literal;
@@ -17,6 +25,10 @@ Literal Literal::zeros(const Shape& shape) {
     return literal;
   }
   literal.shape = Shape::array(shape.dtype, shape.dims);
+  if (const auto bytes = static_cast<double>(literal.shape.byte_size()); bytes >= kAskedFor)
+    require_memory(
+        bytes, to_text(literal.shape),
+        "arrays are kept in this machine's memory: plan, compare and explain take a model of any size");
   literal.bytes.resize(static_cast<std::size_t>(literal.shape.byte_size()));
   return literal;
 }

@@ -166,8 +166,7 @@ void write_npy(const std::string& path, const Literal& literal) {
   file += static_cast<char>(header.size() & 0xff);
   file += static_cast<char>(header.size() >> 8);
   file += header;
-  file.append(reinterpret_cast<const char*>(literal.bytes.data()), literal.bytes.size());
-  write_file(path, file);
+  write_file(path, {file, {reinterpret_cast<const char*>(literal.bytes.data()), literal.bytes.size()}});
 }
 
 }  // namespace stitchwork

@@ -12,6 +12,7 @@
 #include "tests/support/graphs.h"
 #include "tests/support/paper.h"
 #include "tests/support/random_graph.h"
+#include "tests/support/rotation.h"
 
 namespace stitchwork {
 namespace TEST_FILE {
@@ -40,30 +41,7 @@ TEST(Auto, IsPredictedNoWorseThanXlaAndAstitchBeyondItsMargin) {
 TEST(Auto, ComputesRotationsOfRotaryEmbeddingsWhereTheyAreRead) {
   // Sines and cosines of positions times frequencies, and halves of rows beside each other: a kernel of one
   // loop computes the rotations of a row for every head, and costs less than a barrier between.
-  const Graph graph = graph_of(R"(
-    x = f32[2,8,128,64] parameter(0)
-    p = f32[128] parameter(1)
-    i = f32[32] iota(), iota_dimension=0
-    l = f32[] constant(-0.287823)
-    lb = f32[32] broadcast(l), dimensions={}
-    e = f32[32] multiply(i, lb)
-    f = f32[32] exponential(e)
-    pb = f32[128,32] broadcast(p), dimensions={0}
-    fb = f32[128,32] broadcast(f), dimensions={1}
-    t = f32[128,32] multiply(pb, fb)
-    c = f32[128,32] cosine(t)
-    s = f32[128,32] sine(t)
-    cb = f32[2,8,128,32] broadcast(c), dimensions={2,3}
-    sb = f32[2,8,128,32] broadcast(s), dimensions={2,3}
-    a = f32[2,8,128,32] slice(x), slice={[0:2], [0:8], [0:128], [0:32]}
-    b = f32[2,8,128,32] slice(x), slice={[0:2], [0:8], [0:128], [32:64]}
-    ac = f32[2,8,128,32] multiply(a, cb)
-    bs = f32[2,8,128,32] multiply(b, sb)
-    as = f32[2,8,128,32] multiply(a, sb)
-    bc = f32[2,8,128,32] multiply(b, cb)
-    re = f32[2,8,128,32] subtract(ac, bs)
-    im = f32[2,8,128,32] add(as, bc)
-    ROOT r = f32[2,8,128,64] concatenate(re, im), dimensions={3})");
+  const Graph graph = graph_of(testing::kOneRotation);
   for (const char* id : {"v100", "a100", "h200"}) {
     SCOPED_TRACE(id);
     EXPECT_GT(predicted(graph, device(id), "astitch"), 1.1 * predicted(graph, device(id), "tvm"));

@@ -6,6 +6,7 @@
 
 #include <set>
 
+#include "analysis/explain/boundaries.h"
 #include "analysis/explain/what_if.h"
 #include "analysis/plan/recorder.h"
 #include "analysis/planners/planner.h"
@@ -166,6 +167,48 @@ TEST(Explain, DecisionsAreToldOnceAndClassificationsAreNoRefusals) {
       for (const Refusal& r : e.refusals) EXPECT_NE(r.decision.verdict.rule, "astitch.local");
     }
   }
+}
+
+/// Whether a later pass decided about what `refusal` is about, or is to by what it says itself.
+bool was_overruled(const std::vector<Decision>& all, const Decision& refusal) {
+  const std::string& rule = refusal.verdict.rule;
+  if (rule == "xla.several-users" || rule == "xla.producer-is-a-fusion") return true;
+  const auto equal = [&](const Decision& d) {
+    return d.step == refusal.step && d.subject == refusal.subject && d.object == refusal.object &&
+           d.verdict.rule == rule && d.verdict.why == refusal.verdict.why;
+  };
+  auto last = all.end();
+  for (auto d = all.begin(); d != all.end(); ++d)
+    if (equal(*d)) last = d;
+  if (last == all.end()) return false;  // of a boundary: what it is says it
+  return std::any_of(std::next(last), all.end(), [&](const Decision& later) {
+    return decides_kernels(later.step) && later.subject == refusal.subject && later.object == refusal.object;
+  });
+}
+
+TEST(Explain, QuotesNoRefusalOfAPassThatDidNotDecide) {
+  int quoted = 0;
+  for (const char* model : {"fig7", "softmax_block", "layer_norm_grad", "adam_tiny", "bert_tiny", "crnn_tiny",
+                            "attention", "unet_block"}) {
+    const Graph graph = dataset(model);
+    for (const char* planner : {"xla", "tvm", "astitch", "auto", "fusionstitching-2018", "korch"}) {
+      const FusionPlan plan = make_plan(graph, device("v100"), planner, {{}, {}, true});
+      const PlanView view(graph, plan);
+      for (const Node& node : graph.entry_computation().nodes)
+        for (const Refusal& r : explain(graph, plan, node.name).refusals) {
+          const Decision& d = r.decision;
+          if (!decides_kernels(d.step)) continue;
+          ++quoted;
+          const std::string said = fmt::format("{} {}: {}: {} {} [{}] {}", model, planner, node.name,
+                                               d.subject, d.object, d.verdict.rule, d.verdict.why);
+          EXPECT_FALSE(was_overruled(plan.decisions, d)) << said;
+          const NodeId subject = testing::op(graph, d.subject), object = testing::op(graph, d.object);
+          if (subject == kNoNode || object == kNoNode || subject == object) continue;
+          EXPECT_FALSE(!view.kernels_of(object).empty() && view.shares_kernel(subject, object)) << said;
+        }
+    }
+  }
+  EXPECT_GT(quoted, 0);
 }
 
 TEST(Explain, EveryNameOfTheFileIsAnswered) {

@@ -136,6 +136,18 @@ TEST_F(Errors, PlanWithAMissingOpIsRefused) {
   EXPECT_THAT(verify.err, HasSubstr("missing.json"));
 }
 
+TEST_F(Errors, PlanWithMoreScratchThanItsSlotsIsRefused) {
+  for (const char* planner : {"xla", "astitch"}) {  // without slots and with one
+    const std::string f = file("scratch.json", edited_plan(planner, [](nlohmann::ordered_json& plan) {
+                                 plan["kernels"][0]["scratch_bytes"] = 1000000000000000000;
+                               }));
+    const auto refused = AllOf(HasSubstr("scratch.json: "), HasSubstr("1000000000000000000 bytes of scratch"),
+                               HasSubstr("[verify.slot]"));
+    expect_error({"verify", f}, refused);
+    expect_error({"run", "--plan", f, "--db", path("x.db")}, refused);
+  }
+}
+
 TEST_F(Errors, PlanThatIsNotJsonSaysWhere) {
   expect_error({"verify", file("bad.json", "{\"schema\": \"stitchwork.plan/1\", ")}, HasSubstr("bad.json"));
 }
@@ -190,6 +202,22 @@ TEST_F(Errors, JsonModePrintsAnErrorDocument) {
   const auto document = nlohmann::json::parse(result.out);
   for (const char* key : {"file", "line", "column", "message", "hint"})
     EXPECT_TRUE(document["error"].contains(key)) << key;
+}
+
+TEST_F(Errors, ACustomCallRunsAgainstItsReferenceOrIsRefusedByName) {
+  const auto factors = [&](const std::string& target) {
+    return file("lu.hlo",
+                "HloModule lu\nENTRY e {\n  a = f32[16,16] parameter(0)\n"
+                "  f = (f32[16,16], s32[16], s32[]) custom-call(a), custom_call_target=\"" +
+                    target + "\"\n  ROOT r = f32[16,16] get-tuple-element(f), index=0\n}\n");
+  };
+  const CommandResult ran =
+      run_command({"run", factors("lapack_sgetrf_ffi"), "--check", "--db", path("runs.db")});
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr("check: ok"));
+  expect_error({"run", factors("LuDecomposition"), "--check", "--db", path("runs.db")},
+               AllOf(HasSubstr("lu.hlo:4: f (custom-call of LuDecomposition) cannot be executed"),
+                     HasSubstr("replace it")));
 }
 
 TEST_F(Errors, WrongUsageExitsWithTwo) {

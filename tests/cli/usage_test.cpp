@@ -1,4 +1,5 @@
 // Wrong usage and unwritable output are told as everything else is: one line, or a document.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -43,6 +44,14 @@ TEST(Usage, AMistypedCommandIsNamedWithTheNearest) {
 
 TEST(Usage, NoCommandAtAllListsThem) {
   expect_usage("", AllOf(HasSubstr("which command?"), HasSubstr("explain")));
+}
+
+TEST(Usage, AnOptionInFrontOfItsCommandIsNamedWithThoseThatHaveIt) {
+  for (const char* line : {"--seed", "--seed 3", "--seed=3", "--seed 3 run fig7"})
+    expect_usage(line,
+                 AllOf(HasSubstr("stitchwork has no option --seed"), HasSubstr("one of inputs, rewrite, ")));
+  expect_usage("ptx --kernel k", AllOf(HasSubstr("stitchwork ptx has no option --kernel"), HasSubstr("run")));
+  expect_usage("--versoin", HasSubstr("did you mean --version?"));
 }
 
 TEST(Usage, AMistypedOptionIsNamedWithTheNearest) {
@@ -141,6 +150,19 @@ TEST(Usage, ModelsComeFromPipesAndFoldersAreNamed) {
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.out, HasSubstr("1 memory kernel"));
   EXPECT_THAT(run_command("plan " + ::testing::TempDir()).err, HasSubstr("is a folder"));
+}
+
+TEST(Usage, AModelComesFromStandardInput) {
+  const std::string file = ::testing::TempDir() + "/stdin.hlo";
+  std::ofstream(file) << "HloModule m\nENTRY e { p = f32[8] parameter(0)  ROOT r = f32[8] tanh(p) }\n";
+  const int before = ::dup(STDIN_FILENO), model = ::open(file.c_str(), O_RDONLY);
+  ::dup2(model, STDIN_FILENO);
+  const CommandResult result = run_command("plan -");
+  ::dup2(before, STDIN_FILENO);
+  ::close(before);
+  ::close(model);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("1 memory kernel"));
 }
 
 /// Takes nothing, as /dev/full.

@@ -67,6 +67,22 @@ TEST_F(View, DocumentHasOfEachPlanWhatPlanPrints) {
   EXPECT_GT(page["diffs"][0]["boundaries"].size(), 0U);
 }
 
+TEST_F(View, PlansTakeKnobsAndOverridesAsPlanDoes) {
+  const std::string edits = ::testing::TempDir() + "view_test_edits.json";
+  write_file(edits, R"({"schema":"stitchwork.override/1","edits":[{"do":"split","after":"power.1"}]})");
+  const Json plain = Json::parse(run_command("plan fig7 -p astitch --json").out);
+  for (const std::string& with : {std::string("--set data_reuse=off"), "--override " + edits}) {
+    const CommandResult said = run_command("view fig7 --planners astitch -o " + file + " " + with);
+    ASSERT_EQ(said.exit_code, 0) << said.err;
+    const Json shown = document_of(file)["plans"][0]["plan"];
+    EXPECT_EQ(shown, Json::parse(run_command("plan fig7 -p astitch --json " + with).out)) << with;
+    EXPECT_NE(shown["kernels"], plain["kernels"]) << with;
+  }
+  std::filesystem::remove(edits);
+  EXPECT_THAT(run_command("view fig7 --planners astitch --set no_such=on -o " + file).err,
+              HasSubstr("no_such"));
+}
+
 TEST_F(View, CudaThatDiffersOnlyInNamesIsThereOnce) {
   ASSERT_EQ(run_command({"view", "bert_tiny", "--planners", "astitch", "-o", file}).exit_code, 0);
   const Json page = document_of(file);

@@ -2,9 +2,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 #include <zlib.h>
 
 #include <filesystem>
@@ -13,31 +10,13 @@
 
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "tests/support/limited.h"
 
 namespace stitchwork {
 namespace TEST_FILE {
 
 using ::testing::HasSubstr;
-
-/// In a process of its own with `more` bytes of address space left; its exit code.
-template <typename Body>
-int limited(std::int64_t more, Body body) {
-  const pid_t child = fork();
-  if (child == 0) {
-    std::int64_t pages = 0;
-    if (FILE* statm = std::fopen("/proc/self/statm", "r")) {
-      if (std::fscanf(statm, "%ld", &pages) != 1) _exit(90);
-      std::fclose(statm);
-    }
-    const auto limit = static_cast<rlim_t>(pages * sysconf(_SC_PAGESIZE) + more);
-    const rlimit wanted{limit, limit};
-    if (setrlimit(RLIMIT_AS, &wanted) != 0) _exit(91);
-    _exit(body());
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
-}
+using testing::limited;
 
 TEST(Memory, TheLimitOfTheProcessIsSeen) {
   EXPECT_GT(available_memory(), 0);

@@ -5,6 +5,8 @@
 
 #include "experiments/model.h"
 #include "experiments/trial.h"
+#include "tests/support/graphs.h"
+#include "tests/support/rotation.h"
 
 namespace stitchwork {
 namespace TEST_FILE {
@@ -36,6 +38,29 @@ INSTANTIATE_TEST_SUITE_P(Datasets, AutoJudged,
                                            "layer_norm", "gelu", "gelu_tanh", "column_sum", "row_64x30000",
                                            "row_750000x32", "bert_tiny", "bert_layer", "rotary",
                                            "rotary_interleaved", "adam_step_tiny"),
+                         [](const auto& info) { return std::string(info.param); });
+
+/// Values that several concatenated parts share: TVM computes them in one loop.
+class AutoJudgedOnRotations : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(AutoJudgedOnRotations, IsNoSlowerThanTvm) {
+  const Model model = load_model(GetParam());
+  for (const char* device : {"v100", "a100", "h200"})
+    EXPECT_LE(simulated_us(model, "auto", device), kLimit * simulated_us(model, "tvm", device)) << device;
+}
+
+TEST(AutoJudgedRotation, OfOneTableIsNoSlowerThanTvmWhereAStitchIs) {
+  const Model model{testing::graph_of(testing::kOneRotation), {}, {}};
+  for (const char* device : {"v100", "a100", "h200"}) {
+    const double tvm = simulated_us(model, "tvm", device);
+    EXPECT_LE(simulated_us(model, "auto", device), kLimit * tvm) << device;
+    EXPECT_GT(simulated_us(model, "astitch", device), kLimit * tvm) << device;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Datasets, AutoJudgedOnRotations,
+                         ::testing::Values("rotary", "rotary_interleaved", "rotary_tiny",
+                                           "rotary_interleaved_tiny"),
                          [](const auto& info) { return std::string(info.param); });
 
 }  // namespace TEST_FILE
