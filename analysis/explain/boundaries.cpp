@@ -42,11 +42,6 @@ NodeId reader_of(const Computation& computation, const std::vector<NodeId>& ops,
   return first == kNoNode ? ops.front() : first;
 }
 
-std::vector<NodeId> ops_of(const FusionPlan& plan, const PlanStep& step) {
-  return step.kind == StepKind::kKernel ? plan.kernels[static_cast<std::size_t>(step.kernel)].ops
-                                        : step.nodes;
-}
-
 /// Steps of planners whose decisions are about the subject and everything that reads it: XLA's fusion merger
 /// and its priority fusion move a fusion into all its users or none, TVM's partition an op with all paths to
 /// where they meet.

@@ -257,7 +257,7 @@ void StepPrinter::store_vectors(bool in_part) {
     }
 }
 
-std::string StepPrinter::element_guard(const Batches& batches, bool guarded) const {
+std::string StepPrinter::element_guard(const Batches&, bool guarded) const {
   if (layout_.peeled && guarded)
     return has_part_of_row() ? "col >= first_col && col < end_col"
                              : fmt::format("col >= 0 && col < {}", number(layout_.cols));

@@ -154,6 +154,31 @@ TEST(Xla, KernelsWithTooManyParametersAreRefused) {
                           [](const Decision& d) { return d.verdict.rule == "xla.too-many-parameters"; }));
 }
 
+/// Sums of neighbours, level over level: each reads the one below at two indices, as associative scans do.
+std::string neighbours(int levels) {
+  std::string text = "HloModule m\nENTRY main {\n  v0 = f32[4096] parameter(0)\n";
+  for (int k = 0; k < levels; ++k) {
+    const int n = 4096 - k - 1;
+    text += fmt::format(
+        "  a{0} = f32[{1}] slice(v{0}), slice={{[0:{1}]}}\n  b{0} = f32[{1}] slice(v{0}), slice={{[1:{2}]}}\n"
+        "  {3}v{4} = f32[{1}] add(a{0}, b{0})\n",
+        k, n, n + 1, k + 1 == levels ? "ROOT " : "", k + 1);
+  }
+  return text + "}\n";
+}
+
+TEST(Xla, CodeThatWouldBeEmittedTooOftenIsNotMerged) {
+  const Graph few = graph_of(neighbours(3)), many = graph_of(neighbours(12));
+  EXPECT_EQ(plan(few).kernels.size(), 1u);
+  const FusionPlan p = plan(many);
+  // Four levels at most in one kernel: a fifth would be needed at 32 indices.
+  EXPECT_GE(p.kernels.size(), 3u);
+  std::vector<std::string> rules;
+  for (const Decision& d : p.decisions)
+    if (!d.verdict.ok && d.step == "fusion-merger") rules.push_back(d.verdict.rule);
+  EXPECT_THAT(rules, ::testing::Contains("xla.emitted-too-often"));
+}
+
 TEST(Xla, JoinedRootsFitTheDomainTheirKernelHas) {
   // Seen from the reverse the other op lies in its domain; the kernel has the domain of the first root.
   const Graph graph = graph_of(

@@ -1,9 +1,11 @@
 // FusionMerger: a cheap loop fusion that only fusions read goes into all of them, if that does not read much
 // more than it saves.
 #include <algorithm>
+#include <unordered_map>
 
 #include "analysis/planners/xla/fusion_graph.h"
 #include "analysis/planners/xla/rules.h"
+#include "analysis/planners/xla/uses.h"
 #include "core/base/interrupt.h"
 
 namespace stitchwork::xla {
@@ -27,7 +29,29 @@ double bytes_read(const FusionGraph& graph, int fusion, NodeId value) {
   return sliced;
 }
 
-Ruling may_merge(const FusionGraph& graph, int fusion) {
+/// By instruction, kept while fusions are merged into it.
+class UsesOfUsers {
+ public:
+  explicit UsesOfUsers(const FusionGraph& graph) : graph_(graph) {}
+  const Uses& of(int user) {
+    const auto known = uses_.find(user);
+    if (known != uses_.end() && known->second.is_of(graph_[user])) return known->second;
+    uses_.erase(user);
+    return uses_.emplace(user, Uses(graph_, user)).first->second;
+  }
+  /// `ops` in order, of a fusion that is merged into all of them.
+  void add(const std::vector<int>& users, const std::vector<NodeId>& ops) {
+    for (int user : users)
+      if (const auto known = uses_.find(user); known != uses_.end())
+        for (auto op = ops.rbegin(); op != ops.rend(); ++op) known->second.add(*op);
+  }
+
+ private:
+  const FusionGraph& graph_;
+  std::unordered_map<int, Uses> uses_;
+};
+
+Ruling may_merge(const FusionGraph& graph, int fusion, UsesOfUsers& uses) {
   const Computation& computation = graph.computation();
   const Instruction& f = graph[fusion];
   const std::vector<int> users = graph.users(fusion);
@@ -50,6 +74,8 @@ Ruling may_merge(const FusionGraph& graph, int fusion) {
     return {"xla.merge-reads-more", "merged, its users would move {} bytes instead of {}",
             static_cast<std::int64_t>(merged), static_cast<std::int64_t>(current)};
   for (int user : users)
+    if (Ruling rarely = merged_rarely(graph, fusion, uses.of(user)); !rarely) return rarely;
+  for (int user : users)
     if (Ruling fits = fits_one_kernel(graph, fusion, user, false); !fits) return fits;
   return kAllowed;
 }
@@ -58,16 +84,19 @@ Ruling may_merge(const FusionGraph& graph, int fusion) {
 
 bool fusion_merger(FusionGraph& graph, Recorder& recorder) {
   bool changed = false;
+  UsesOfUsers uses(graph);
   for (int fusion : graph.post_order()) {
     interruption_point();
     if (!graph[fusion].alive || graph[fusion].kind != InstructionKind::kLoop) continue;
     const std::vector<int> users = graph.users(fusion);
-    const Ruling ruling = may_merge(graph, fusion);
+    const Ruling ruling = may_merge(graph, fusion, uses);
     const NodeId root = graph[fusion].roots.back();
     recorder.record("fusion-merger", root, ruling ? graph[users[0]].roots.back() : kNoNode, ruling,
                     "xla.merged");
     if (!ruling) continue;
+    const std::vector<NodeId> ops = graph.sorted_ops(fusion);
     for (int user : users) graph.fuse(fusion, user);
+    uses.add(users, ops);
     changed = true;
   }
   return changed;

@@ -5,75 +5,11 @@
 #include "analysis/facts/facts.h"
 #include "analysis/planners/xla/fusion_graph.h"
 #include "analysis/planners/xla/rules.h"
+#include "analysis/planners/xla/uses.h"
 #include "core/base/interrupt.h"
 
 namespace stitchwork::xla {
 namespace {
-
-/// Copies of a producer's code a fusion may hold (XLA's FusionNodeIndexingEvaluation).
-constexpr std::int64_t kMaxEmissions = 15;
-
-/// What an instruction's own ops do with each value they read, kept up to date while ops are fused in: asked
-/// anew for every fusion, it would cost the square of a kernel's ops.
-class Uses {
- public:
-  /// Of one value.
-  struct Use {
-    bool reused = false;             ///< read repeatedly, or what is computed from it is
-    bool in_loop = false;            ///< read by a reduction or window, or what is computed from it is
-    std::vector<NodeId> indexed_by;  ///< the ops that read it, or pass on to it, at indices of their own
-    std::int64_t emissions = 0;      ///< at how many different indices it is needed
-  };
-
-  Uses(const FusionGraph& graph, int instruction)
-      : computation_(graph.computation()), roots_(graph[instruction].roots.size()) {
-    for (const NodeId root : graph[instruction].roots) uses_[root] = {false, false, {kNoNode}, 1};
-    const std::vector<NodeId> ops = graph.sorted_ops(instruction);
-    for (auto op = ops.rbegin(); op != ops.rend(); ++op) add(*op);  // users first
-  }
-
-  /// Whether this is still what the instruction does.
-  bool is_of(const Instruction& instruction) const {
-    return ops_ == instruction.ops.size() && roots_ == instruction.roots.size();
-  }
-
-  const Use& of(NodeId value) const {
-    static const Use kNone;
-    const auto found = uses_.find(value);
-    return found == uses_.end() ? kNone : found->second;
-  }
-
-  /// `op` is fused in, and all its users there are in already.
-  void add(NodeId op) {
-    ++ops_;
-    const Node& node = computation_.node(op);
-    const Use own = uses_[op];
-    const OpClass cls = def(node.op).cls;
-    const bool loops = cls == OpClass::kReduce || cls == OpClass::kWindow;
-    for (std::size_t i = 0; i < node.operands.size(); ++i) {
-      Use& use = uses_[node.operands[i]];
-      use.reused = use.reused || own.reused || reuses_operand(computation_, node, static_cast<int>(i));
-      use.in_loop = use.in_loop || own.in_loop || loops;
-      // Element-wise users pass their own indices on; every other user makes a new one of each of its own.
-      if (!is_elementwise(node.op)) {
-        index(use, op);
-      } else {
-        for (const NodeId user : own.indexed_by) index(use, user);
-      }
-    }
-  }
-
- private:
-  void index(Use& use, NodeId by) {
-    if (std::find(use.indexed_by.begin(), use.indexed_by.end(), by) != use.indexed_by.end()) return;
-    use.indexed_by.push_back(by);
-    use.emissions += by == kNoNode ? 1 : uses_[by].emissions;
-  }
-
-  const Computation& computation_;
-  std::size_t ops_ = 0, roots_;
-  std::unordered_map<NodeId, Use> uses_;
-};
 
 class InstructionFusion {
  public:
@@ -200,10 +136,7 @@ class InstructionFusion {
     if (has_inner_loop(computation_, node) && use.in_loop)
       return {"xla.nested-loops", "its inner loop would run inside the consumer's"};
     if (Ruling fits = fits_one_kernel(graph_, producer, consumer, false); !fits) return fits;
-    if (use.emissions > kMaxEmissions)
-      return {"xla.emitted-too-often", "its code would be emitted {} times in the kernel, {} allowed",
-              use.emissions, kMaxEmissions};
-    return kAllowed;
+    return emitted_rarely(use.emissions);
   }
 
   bool is_widening(const Node& node) const {

@@ -10,6 +10,7 @@
 #include "analysis/facts/propagation.h"
 #include "analysis/planners/xla/fusion_graph.h"
 #include "analysis/planners/xla/rules.h"
+#include "analysis/planners/xla/uses.h"
 #include "core/base/interrupt.h"
 
 namespace stitchwork::xla {
@@ -213,6 +214,7 @@ class MultiOutputFusion {
       if (operand >= 0 && operand != producer && reaches(producer, operand))
         return {"xla.multi-output-cycle", "it also reaches another operand of the reduction"};
     }
+    if (Ruling rarely = merged_rarely(graph_, producer, Uses(graph_, consumer)); !rarely) return rarely;
     if (Ruling fits = fits_one_kernel(graph_, producer, consumer, true); !fits) return fits;
     if (!roots_fit(producer, consumer))
       return {"xla.multi-output-index", "the reduction reads it at another index than it is computed at"};
