@@ -72,23 +72,16 @@ bool BlockClocks::after(int warp, int earlier, Time time) const {
   return time.clock <= w.seen[static_cast<std::size_t>(earlier)];
 }
 
-std::uint32_t BlockClocks::release_of(const Horizon& releases, std::uint32_t block) const {
-  std::uint32_t latest = releases.of(block);
-  for (const auto& [releaser, number] : releases)
-    latest = std::max(latest, launch_->at(releaser, number).blocks->of(block));
-  return latest;
-}
-
 bool BlockClocks::after_block(int warp, std::uint32_t block, int earlier, Time time, bool strong) const {
   const Warp& w = warps_[static_cast<std::size_t>(warp)];
   const auto covers = [&](std::uint32_t release) {
     return release != 0 && time.clock <= launch_->covered(block, release)[static_cast<std::size_t>(earlier)];
   };
-  if (covers(w.blocks->of(block)) || (strong && covers(release_of(w.observed, block)))) return true;
+  if (covers(w.blocks->of(block)) || (strong && covers(w.observed.of(block)))) return true;
   // A warp that has fenced, and by that emptied L1, reads what a read-modify-write since has found published,
   // be it its own or one before a barrier of the block: so the last block of a reduction reads the others'
   // results (CUDA C++ Programming Guide, "Memory Fence Functions").
-  return w.fenced >= static_cast<int>(launch_->common(block_, block)) && covers(release_of(w.taken, block));
+  return w.fenced >= static_cast<int>(launch_->common(block_, block)) && covers(w.taken.of(block));
 }
 
 WarpClocks BlockClocks::clocks(int warp) const {
@@ -137,14 +130,21 @@ void BlockClocks::order_after(Warp& w, std::uint32_t block, std::uint32_t releas
 }
 
 /// Orders the warp after these, as far as they are of blocks in the scope; returns the rest.
-Horizon BlockClocks::acquire(Warp& w, const Horizon& releases, Scope scope) const {
-  Horizon beyond;
-  for (const auto& [block, release] : releases) {
+Releases BlockClocks::acquire(Warp& w, const Releases& releases, Scope scope) const {
+  if (scope == Scope::kDevice) {  // all of them
+    if (const std::uint32_t own = releases.made.of(block_); own != 0) order_after(w, block_, own);
+    w.blocks.join(releases.behind);
+    w.blocks.join(releases.made);
+    return {};
+  }
+  Releases beyond;
+  for (const auto& [block, release] : releases.made) {
     if (launch_->common(block, block_) <= scope)
       order_after(w, block, release);
     else
-      beyond.add(block, release);
+      beyond.made.add(block, release);
   }
+  if (!beyond.made.empty()) beyond.behind = releases.behind;
   return beyond;
 }
 
@@ -184,7 +184,7 @@ void BlockClocks::cluster_arrive(int warp, Horizon& arriving, bool relaxed) {
 
 void BlockClocks::cluster_wait(int warp, const Horizon& arrived) {
   Warp& w = warps_[static_cast<std::size_t>(warp)];
-  acquire(w, arrived, Scope::kCluster);
+  acquire(w, {arrived, {}}, Scope::kCluster);
   ++w.time.warp_barriers;
 }
 
@@ -214,12 +214,12 @@ void BlockClocks::mbarrier_wait(int warp, const AtMbarrier& arrived, SyncOrder o
   if (order.relaxed) {
     noticed_.resize(warps_.size());
     join(noticed_[static_cast<std::size_t>(warp)], arrived.seen, launch_->used);
-    w.observed.join(arrived.blocks);
-    if (order.scope != Scope::kBlock) w.observed.join(arrived.remote);
+    w.observed.made.join(arrived.blocks);
+    if (order.scope != Scope::kBlock) w.observed.made.join(arrived.remote);
     return;
   }
   pass(w, arrived);
-  acquire(w, arrived.remote, order.scope);
+  acquire(w, {arrived.remote, {}}, order.scope);
   w.own = std::max(w.own, arrived.whole[static_cast<std::size_t>(warp)]);
 }
 
@@ -260,16 +260,18 @@ void BlockClocks::bulk_waited(int warp, int actor, std::uint32_t clock) {
 
 bool BlockClocks::knows_of(int warp, std::uint32_t block) const {
   const Warp& w = warps_[static_cast<std::size_t>(warp)];
-  return w.blocks->of(block) != 0 || release_of(w.observed, block) != 0;
+  return w.blocks->of(block) != 0 || w.observed.of(block) != 0;
 }
 
-Horizon BlockClocks::found(const LeftAtAddress& left, Scope scope) const {
-  Horizon reaching;
-  if (launch_->common(left.block, block_) > std::min(left.scope, scope)) return reaching;
-  reaching.join(left.releases.back());
+Releases BlockClocks::found(const LeftAtAddress& left, Scope scope) const {
+  if (launch_->common(left.block, block_) > std::min(left.scope, scope)) return {};
+  Releases reaching = left.releases.back();
   for (std::size_t s = 0; s + 1 < left.releases.size(); ++s)
-    for (const auto& [block, release] : left.releases[s])
-      if (launch_->common(block, block_) <= static_cast<Scope>(s)) reaching.add(block, release);
+    for (const auto& [block, release] : left.releases[s].made) {
+      if (launch_->common(block, block_) > static_cast<Scope>(s)) continue;
+      reaching.made.add(block, release);
+      reaching.behind.join(*launch_->at(block, release).blocks);
+    }
   return reaching;
 }
 
@@ -278,7 +280,7 @@ void BlockClocks::strong_access(int warp, LeftAt& left_at, std::uint64_t address
   const auto left = left_at.find(address);
   const bool any_left = left != left_at.end();
   if (access.reads && any_left) {
-    const Horizon reaching = found(left->second, access.scope);
+    const Releases reaching = found(left->second, access.scope);
     w.observed.join(reaching);
     if (access.writes) w.taken.join(reaching);
     if (access.acquires) acquire(w, reaching, access.scope);
@@ -290,7 +292,8 @@ void BlockClocks::strong_access(int warp, LeftAt& left_at, std::uint64_t address
   bool any = false;
   const auto publish = [&](std::size_t scope, std::uint32_t release) {
     if (release == 0) return;
-    published.releases[scope].add(block_, release);
+    published.releases[scope].made.add(block_, release);
+    published.releases[scope].behind.join(*launch_->at(block_, release).blocks);
     any = true;
   };
   for (std::size_t s = 0; s < w.releases.size(); ++s) publish(s, w.releases[s]);
@@ -303,7 +306,7 @@ void BlockClocks::strong_access(int warp, LeftAt& left_at, std::uint64_t address
       if (continues)
         published.releases[s].join(left->second.releases[s]);
       else
-        publish(s, left->second.releases[s].of(block_));
+        publish(s, left->second.releases[s].made.of(block_));
     }
     any |= continues;
   }

@@ -9,6 +9,7 @@
 // blocks of both (PTX ISA, Memory Consistency Model: morally strong).
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <functional>
@@ -66,10 +67,22 @@ inline constexpr int kFenced = kActors;
 /// Of all of these.
 using WarpClocks = std::array<std::uint32_t, kFenced + kProxyPlaces * kMaxWarps>;
 
+/// Releases, and what all of them were ordered after.
+struct Releases {
+  Horizon made, behind;
+  void join(const Releases& other) {
+    made.join(other.made);
+    behind.join(other.behind);
+  }
+  bool empty() const { return made.empty() && behind.empty(); }
+  /// Until when a warp that is ordered after all of these knows what `block` did.
+  std::uint32_t of(std::uint32_t block) const { return std::max(made.of(block), behind.of(block)); }
+};
+
 /// What strong writes left at an address: releases by the scopes of their fences, and what the last write
 /// was.
 struct LeftAtAddress {
-  std::array<Horizon, kScopes> releases;
+  std::array<Releases, kScopes> releases;
   std::uint32_t block = 0;
   Scope scope = Scope::kDevice;
 };
@@ -155,7 +168,8 @@ class BlockClocks {
   /// What those did that arrived at something: a block barrier, an mbarrier.
   struct Gathered {
     WarpClocks seen = {};
-    Horizon blocks, observed, taken;
+    Horizon blocks;
+    Releases observed, taken;
     std::array<Horizon, kProxyPlaces> fenced_blocks;
   };
   struct AtMbarrier : Gathered {
@@ -187,22 +201,20 @@ class BlockClocks {
     std::uint32_t own = 0;  ///< its own clock until which its lanes are ordered by mbarriers
     std::array<Horizon, kProxyPlaces> fenced_blocks;  ///< `blocks` at its last proxy fences
     SharedHorizon blocks;                             ///< releases it is ordered after
-    Horizon observed;  ///< releases its strong reads found; a fence orders it after them
-    Horizon taken;     ///< of these, what its read-modify-writes found
-    int fenced = -1;   ///< the widest scope of its fences that acquire; -1: none
+    Releases observed;  ///< releases its strong reads found; a fence orders it after them
+    Releases taken;     ///< of these, what its read-modify-writes found
+    int fenced = -1;    ///< the widest scope of its fences that acquire; -1: none
     /// Its last releases by scope; of a narrower one only if that came after all of wider ones. 0: none.
     std::array<std::uint32_t, kScopes> releases = {};
   };
   void strong_access(int warp, LeftAt& left_at, std::uint64_t address, StrongAccess access);
   /// What reaches `warp` of what was left at an address.
-  Horizon found(const LeftAtAddress& left, Scope scope) const;
-  /// Until when a warp ordered after these releases, and what they came after, knows what `block` did.
-  std::uint32_t release_of(const Horizon& releases, std::uint32_t block) const;
+  Releases found(const LeftAtAddress& left, Scope scope) const;
   /// The last release that holds the whole of `scope`; 0: none.
   static std::uint32_t last_release(const Warp& w, Scope scope);
   void order_after(Warp& w, std::uint32_t block, std::uint32_t release) const;
   WarpClocks clocks(int warp) const;
-  Horizon acquire(Warp& w, const Horizon& releases, Scope scope) const;
+  Releases acquire(Warp& w, const Releases& releases, Scope scope) const;
   std::uint32_t new_release(Warp& w, int warp);
   void release(int warp, Scope scope);
   void gather(int warp, Gathered& at) const;
