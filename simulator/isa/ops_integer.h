@@ -85,7 +85,7 @@ void add_integer_rows() {
   // mov is a row only where copy propagation cannot remove it.
   add<u32, u32>("mov{.b32,.u32,.s32,.f32}", SW_F1(a), Pipe::kOther, "rr");
   add<u64, u64>("mov{.b64,.u64,.s64,.f64}", SW_F1(a), Pipe::kOther, "dd");
-  add_cold<u32, u32>("mov{.b16,.u16,.s16,.f16,.bf16}", SW_F1(a), Pipe::kOther, "hh");
+  add_cold<u32, u32>("mov{.b16,.u16,.s16}", SW_F1(a), Pipe::kOther, "hh");
 
   add<u32, u32, u32>("add{.u32,.s32}", SW_F2(a + b));
   add<u64, u64, u64>("add{.u64,.s64}", SW_F2(a + b));

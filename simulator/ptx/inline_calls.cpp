@@ -284,7 +284,8 @@ class Inliner {
     s.in_function = true;
     s.guard = -1;
     if (formal.reg >= 0) {
-      s.opcode = formal.type == "pred" ? "mov.pred" : "mov." + formal.type;
+      const bool halves = formal.type.find("f16") != std::string::npos;  // no type of mov
+      s.opcode = halves ? fmt::format("mov.b{}", 8 * type_bytes(formal.type)) : "mov." + formal.type;
       const Operand ours = register_of(formal.reg + site.first_register);
       s.operands = in ? std::vector{ours, actual} : std::vector{actual, ours};
     } else {

@@ -46,6 +46,17 @@ TEST(StrictForms, OperandsOfWhatDoesNothingAreCounted) {
     EXPECT_NE(complaint(line).find(says), std::string::npos) << line << "\n" << complaint(line);
 }
 
+/// They are moved as bits, mov having no such type.
+TEST(StrictForms, FunctionsTakeHalvesInRegisters) {
+  EXPECT_NO_THROW(ptx::parse(
+      ".version 8.8\n.target sm_90a\n.address_size 64\n.func (.reg .f16 y) twice(.reg .f16 x)\n{\nadd.f16 y, "
+      "x, "
+      "x;\nret;\n}\n.visible .entry k(.param .u64 out)\n{\n.reg .f16 %h<3>;\n.reg .b64 %d<2>;\nld.param.u64 "
+      "%d1, "
+      "[out];\nld.global.b16 %h1, [%d1];\ncall (%h2), twice, (%h1);\nst.global.b16 [%d1], %h2;\nret;\n}\n",
+      "halves.ptx"));
+}
+
 TEST(StrictForms, ModifiersGoWithTheTypesThatTheyAreFor) {
   for (const char* line :
        {"mov.f16 %h1, %h2;", "mov.bf16 %h1, %h2;", "selp.f16 %h1, %h2, %h3, %p1;", "cvt.sat.u8.u8 %h1, %h2;",
