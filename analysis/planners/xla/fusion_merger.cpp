@@ -1,7 +1,6 @@
 // FusionMerger: a cheap loop fusion that only fusions read goes into all of them, if that does not read much
 // more than it saves.
 #include <algorithm>
-#include <unordered_map>
 
 #include "analysis/planners/xla/fusion_graph.h"
 #include "analysis/planners/xla/rules.h"
@@ -29,29 +28,7 @@ double bytes_read(const FusionGraph& graph, int fusion, NodeId value) {
   return sliced;
 }
 
-/// By instruction, kept while fusions are merged into it.
-class UsesOfUsers {
- public:
-  explicit UsesOfUsers(const FusionGraph& graph) : graph_(graph) {}
-  const Uses& of(int user) {
-    const auto known = uses_.find(user);
-    if (known != uses_.end() && known->second.is_of(graph_[user])) return known->second;
-    uses_.erase(user);
-    return uses_.emplace(user, Uses(graph_, user)).first->second;
-  }
-  /// `ops` in order, of a fusion that is merged into all of them.
-  void add(const std::vector<int>& users, const std::vector<NodeId>& ops) {
-    for (int user : users)
-      if (const auto known = uses_.find(user); known != uses_.end())
-        for (auto op = ops.rbegin(); op != ops.rend(); ++op) known->second.add(*op);
-  }
-
- private:
-  const FusionGraph& graph_;
-  std::unordered_map<int, Uses> uses_;
-};
-
-Ruling may_merge(const FusionGraph& graph, int fusion, UsesOfUsers& uses) {
+Ruling may_merge(const FusionGraph& graph, int fusion, UsesByInstruction& uses) {
   const Computation& computation = graph.computation();
   const Instruction& f = graph[fusion];
   const std::vector<int> users = graph.users(fusion);
@@ -84,7 +61,7 @@ Ruling may_merge(const FusionGraph& graph, int fusion, UsesOfUsers& uses) {
 
 bool fusion_merger(FusionGraph& graph, Recorder& recorder) {
   bool changed = false;
-  UsesOfUsers uses(graph);
+  UsesByInstruction uses(graph);
   for (int fusion : graph.post_order()) {
     interruption_point();
     if (!graph[fusion].alive || graph[fusion].kind != InstructionKind::kLoop) continue;
@@ -95,8 +72,10 @@ bool fusion_merger(FusionGraph& graph, Recorder& recorder) {
                     "xla.merged");
     if (!ruling) continue;
     const std::vector<NodeId> ops = graph.sorted_ops(fusion);
-    for (int user : users) graph.fuse(fusion, user);
-    uses.add(users, ops);
+    for (int user : users) {
+      uses.fuse(ops, user);
+      graph.fuse(fusion, user);
+    }
     changed = true;
   }
   return changed;

@@ -17,7 +17,8 @@ class InstructionFusion {
       : graph_(graph),
         computation_(graph.computation()),
         may_duplicate_(may_duplicate),
-        recorder_(recorder) {}
+        recorder_(recorder),
+        uses_(graph) {}
 
   bool run() {
     const std::vector<int> order = graph_.post_order();
@@ -87,23 +88,8 @@ class InstructionFusion {
   }
 
   void fuse(int producer, int consumer) {
-    const NodeId op = graph_.op(producer).id;
-    const std::vector<NodeId>& operands = computation_.node(op).operands;
-    // Of operands that are in already more is known now: then all is found anew when it is asked for.
-    if (const auto known = uses_.find(consumer);
-        known != uses_.end() && std::none_of(operands.begin(), operands.end(), [&](NodeId operand) {
-          return graph_.contains(consumer, operand);
-        }))
-      known->second.add(op);
+    uses_.fuse({graph_.op(producer).id}, consumer);
     graph_.fuse(producer, consumer);
-  }
-
-  const Uses& uses(int consumer) {
-    if (const auto known = uses_.find(consumer);
-        known != uses_.end() && known->second.is_of(graph_[consumer]))
-      return known->second;
-    uses_.erase(consumer);
-    return uses_.emplace(consumer, Uses(graph_, consumer)).first->second;
   }
 
   bool is_source(int i) const {
@@ -129,7 +115,7 @@ class InstructionFusion {
       if (expensive && !is_widening(node))
         return {"xla.expensive-to-duplicate", "it has other users and is too expensive to compute twice"};
     }
-    const Uses::Use& use = uses(consumer).of(node.id);
+    const Uses::Use& use = uses_.of(consumer).of(node.id);
     if (expensive && use.reused)
       return {"xla.expensive-and-reused",
               "the consumer reads each of its elements several times, and it is expensive"};
@@ -219,7 +205,7 @@ class InstructionFusion {
   Recorder& recorder_;
   std::vector<int> position_;  ///< in the post-order at the start of the pass
   std::unordered_map<int, bool> unfusible_;
-  std::unordered_map<int, Uses> uses_;
+  UsesByInstruction uses_;
 };
 
 }  // namespace

@@ -54,6 +54,29 @@ void Uses::index(Use& use, NodeId by) {
   most_ = std::max(most_, use.emissions);
 }
 
+const Uses& UsesByInstruction::of(int instruction) {
+  const auto known = uses_.find(instruction);
+  if (known != uses_.end() && known->second.is_of(graph_[instruction])) return known->second;
+  uses_.erase(instruction);
+  return uses_.emplace(instruction, Uses(graph_, instruction)).first->second;
+}
+
+void UsesByInstruction::fuse(const std::vector<NodeId>& ops, int consumer) {
+  const auto known = uses_.find(consumer);
+  if (known == uses_.end()) return;
+  // Of ops that are in already more is known now: then all is found anew when it is asked for.
+  const auto is_in = [&](NodeId op) { return graph_.contains(consumer, op); };
+  const bool anew = std::any_of(ops.begin(), ops.end(), [&](NodeId op) {
+    const std::vector<NodeId>& operands = graph_.computation().node(op).operands;
+    return is_in(op) || std::any_of(operands.begin(), operands.end(), is_in);
+  });
+  if (anew) {
+    uses_.erase(known);
+    return;
+  }
+  for (auto op = ops.rbegin(); op != ops.rend(); ++op) known->second.add(*op);
+}
+
 Ruling emitted_rarely(std::int64_t emissions) {
   if (emissions > kMaxEmissions)
     return {"xla.emitted-too-often", "its code would be emitted {} times in the kernel, {} allowed",

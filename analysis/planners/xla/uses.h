@@ -44,6 +44,19 @@ class Uses {
   std::unordered_map<NodeId, Use> uses_;
 };
 
+/// By instruction, kept while ops are fused into it.
+class UsesByInstruction {
+ public:
+  explicit UsesByInstruction(const FusionGraph& graph) : graph_(graph) {}
+  const Uses& of(int instruction);
+  /// These ops, operands first, are about to be fused into `consumer`.
+  void fuse(const std::vector<NodeId>& ops, int consumer);
+
+ private:
+  const FusionGraph& graph_;
+  std::unordered_map<int, Uses> uses_;
+};
+
 /// Refuses what would be emitted more often than XLA allows (FusionNodeIndexingEvaluation).
 Ruling emitted_rarely(std::int64_t emissions);
 
