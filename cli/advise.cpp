@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "analysis/plan/overrides_json.h"
+#include "analysis/json/overrides_json.h"
 #include "cli/cli.h"
 #include "cli/table.h"
 #include "core/base/error.h"

@@ -12,9 +12,9 @@
 #include <system_error>
 
 #include "analysis/explain/explain.h"
+#include "analysis/json/overrides_json.h"
+#include "analysis/json/plan_json.h"
 #include "analysis/judge/cost.h"
-#include "analysis/plan/overrides_json.h"
-#include "analysis/plan/plan_json.h"
 #include "analysis/verify/verify.h"
 #include "cli/peer_plan.h"
 #include "cli/usage.h"

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "analysis/plan/plan_json.h"
+#include "analysis/json/plan_json.h"
 #include "analysis/verify/verify.h"
 #include "cli/cli.h"
 #include "cli/peer_plan.h"

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "analysis/explain/what_if.h"
-#include "analysis/plan/overrides_json.h"
-#include "analysis/plan/plan_json.h"
+#include "analysis/json/overrides_json.h"
+#include "analysis/json/plan_json.h"
 #include "cli/cli.h"
 #include "core/base/error.h"
 

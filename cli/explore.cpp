@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "analysis/plan/plan_json.h"
+#include "analysis/json/plan_json.h"
 #include "cli/cli.h"
 #include "cli/table.h"
 #include "cli/usage.h"

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "analysis/plan/plan_json.h"
+#include "analysis/json/plan_json.h"
 #include "cli/cli.h"
 #include "cli/compare_graphs.h"
 #include "cli/usage.h"

@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "analysis/json/plan_json.h"
 #include "analysis/plan/control_flow.h"
-#include "analysis/plan/plan_json.h"
 #include "cli/dumps.h"
 #include "codegen/compile/disassemble.h"
 #include "codegen/write.h"

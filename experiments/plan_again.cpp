@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "analysis/plan/json_cursor.h"
-#include "analysis/plan/overrides_json.h"
+#include "analysis/json/json_cursor.h"
+#include "analysis/json/overrides_json.h"
 #include "analysis/planners/planner.h"
 #include "core/base/error.h"
 

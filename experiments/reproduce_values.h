@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "analysis/facts/bound.h"
-#include "analysis/plan/json_cursor.h"
+#include "analysis/json/json_cursor.h"
 #include "experiments/reproduce.h"
 #include "experiments/results.h"
 

@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <set>
 
-#include "analysis/plan/json_cursor.h"
-#include "analysis/plan/overrides_json.h"
+#include "analysis/json/json_cursor.h"
+#include "analysis/json/overrides_json.h"
 #include "core/base/data.h"
 #include "core/base/file.h"
 #include "experiments/performance_library.h"

@@ -4,10 +4,10 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "analysis/json/overrides_json.h"
+#include "analysis/json/plan_json.h"
 #include "analysis/judge/cost.h"
 #include "analysis/plan/control_flow.h"
-#include "analysis/plan/overrides_json.h"
-#include "analysis/plan/plan_json.h"
 #include "analysis/planners/fusionstitching/library.h"
 #include "analysis/verify/verify.h"
 #include "codegen/settle.h"

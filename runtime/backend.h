@@ -29,7 +29,7 @@ struct Timed {
 
 /// Where a library call reads and writes. `transposed`: the dimensions of the transpose of its product that
 /// it stores; empty: the product itself. `bias` and `addend`: what it adds to a product
-/// (analysis/facts/epilogue.h).
+/// (analysis/plan/epilogue.h).
 struct LibraryCall {
   std::vector<DeviceAddress> operands;
   DeviceAddress result = 0;

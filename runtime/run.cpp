@@ -6,11 +6,11 @@
 #include <map>
 #include <utility>
 
-#include "analysis/facts/epilogue.h"
 #include "analysis/facts/facts.h"
 #include "analysis/judge/step_times.h"
 #include "analysis/plan/assemble.h"
 #include "analysis/plan/control_flow.h"
+#include "analysis/plan/epilogue.h"
 #include "analysis/plan/plan_memory.h"
 #include "analysis/plan/step_order.h"
 #include "core/base/error.h"
@@ -413,22 +413,6 @@ class Runner {
 };
 
 }  // namespace
-
-std::string_view name(Method method) {
-  switch (method) {
-    case Method::kModelled:
-      return "modelled";
-    case Method::kSimulated:
-      return "simulated";
-    case Method::kSampled:
-      return "sampled";
-    case Method::kMeasured:
-      return "measured";
-    case Method::kImported:
-      return "imported";
-  }
-  fail_check(__FILE__, __LINE__, "known Method", "");
-}
 
 RunResult run_on(Backend& backend, const Graph& model, const Device& device, const Executable& executable,
                  std::span<const Literal> inputs, const RunProgress& progress, std::int64_t max_trips) {

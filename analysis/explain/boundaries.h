@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "analysis/facts/boundary.h"
+#include "analysis/explain/boundary.h"
 
 namespace stitchwork {
 

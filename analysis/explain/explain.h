@@ -78,7 +78,7 @@ std::optional<MatrixProduct> called_product(const Computation& computation, cons
 bool has_op(const Graph& graph, const FusionPlan& plan, const std::string& op);
 
 /// Of an op of the model that the planner rewrote: of what gives its value now, or of the last op that stands
-/// for it. Decisions are the plan's, or those of planning again as it says (analysis/facts/boundary.h).
+/// for it. Decisions are the plan's, or those of planning again as it says (analysis/explain/boundary.h).
 /// Throws Error naming close op names if there is no such op.
 Explanation explain(const Graph& graph, const FusionPlan& plan, const std::string& op);
 /// An op of the model that a name of the file stands for, and what became of what had that name, a line a

@@ -7,8 +7,8 @@
 
 #include "analysis/facts/facts.h"
 #include "analysis/plan/control_flow.h"
-#include "analysis/plan/plain_mapping.h"
 #include "analysis/planners/planner.h"
+#include "analysis/schedule/plain_mapping.h"
 
 namespace stitchwork {
 

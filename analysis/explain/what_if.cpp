@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "analysis/plan/overrides_json.h"
+#include "analysis/json/overrides_json.h"
 #include "analysis/planners/fusionstitching/library.h"
 #include "analysis/planners/planner.h"
 #include "core/base/error.h"

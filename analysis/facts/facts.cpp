@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "analysis/schedule/operand_index.h"
+#include "analysis/facts/operand_index.h"
 #include "core/base/error.h"
 
 namespace stitchwork {

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "analysis/plan/mapping.h"
 #include "analysis/schedule/launch.h"
-#include "analysis/schedule/mapping.h"
 
 namespace stitchwork::astitch {
 

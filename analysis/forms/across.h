@@ -4,8 +4,8 @@
 
 #include <set>
 
-#include "analysis/planners/astitch/dominants.h"
-#include "analysis/planners/astitch/options.h"
+#include "analysis/stitching/dominants.h"
+#include "analysis/stitching/options.h"
 
 namespace stitchwork::astitch {
 

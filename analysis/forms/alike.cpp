@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "analysis/facts/facts.h"
-#include "analysis/forms/row_work.h"
 #include "analysis/plan/assemble.h"
+#include "analysis/stitching/row_work.h"
 #include "core/base/error.h"
 #include "core/base/sorted.h"
 #include "core/hlo/hlo_attributes.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "analysis/plan/constraints.h"
-#include "analysis/planners/astitch/scope.h"
+#include "analysis/stitching/scope.h"
 
 namespace stitchwork {
 

@@ -11,8 +11,8 @@
 
 #include "analysis/judge/cost.h"
 #include "analysis/plan/assemble.h"
-#include "analysis/plan/inlined_kernel.h"
-#include "analysis/plan/plain_mapping.h"
+#include "analysis/schedule/inlined_kernel.h"
+#include "analysis/schedule/plain_mapping.h"
 #include "core/base/format.h"
 #include "core/base/sorted.h"
 #include "core/hlo/hlo_text.h"

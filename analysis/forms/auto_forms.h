@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "analysis/forms/alike.h"
-#include "analysis/planners/astitch/options.h"
-#include "analysis/planners/best_kernel.h"
+#include "analysis/forms/best_kernel.h"
+#include "analysis/stitching/options.h"
 
 namespace stitchwork::automatic {
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "analysis/forms/form.h"
-#include "analysis/planners/astitch/stitched.h"
+#include "analysis/stitching/stitched.h"
 
 namespace stitchwork::astitch {
 

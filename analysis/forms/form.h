@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "analysis/forms/launches.h"
-#include "analysis/planners/astitch/memory.h"
-#include "analysis/planners/astitch/options.h"
+#include "analysis/stitching/memory.h"
+#include "analysis/stitching/options.h"
 
 namespace stitchwork::astitch {
 

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <array>
 
-#include "analysis/forms/mapping_tuned.h"
-#include "analysis/forms/row_work.h"
 #include "analysis/judge/sketch.h"
 #include "analysis/schedule/clusters.h"
 #include "analysis/schedule/tiles.h"
+#include "analysis/stitching/mapping_tuned.h"
+#include "analysis/stitching/row_work.h"
 #include "core/base/arithmetic.h"
 #include "occupancy_model/errors.h"
 #include "occupancy_model/hardware.h"

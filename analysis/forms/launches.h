@@ -4,9 +4,9 @@
 #include <optional>
 #include <vector>
 
-#include "analysis/planners/astitch/mapping.h"
-#include "analysis/planners/astitch/options.h"
-#include "analysis/planners/astitch/scope.h"
+#include "analysis/stitching/mapping.h"
+#include "analysis/stitching/options.h"
+#include "analysis/stitching/scope.h"
 
 namespace stitchwork::astitch {
 

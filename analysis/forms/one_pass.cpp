@@ -5,11 +5,11 @@
 #include <optional>
 #include <vector>
 
-#include "analysis/facts/one_pass.h"
 #include "analysis/judge/cost.h"
 #include "analysis/plan/assemble.h"
 #include "analysis/schedule/launch.h"
 #include "analysis/schedule/layout.h"
+#include "analysis/schedule/one_pass.h"
 #include "core/base/arithmetic.h"
 #include "core/base/sorted.h"
 

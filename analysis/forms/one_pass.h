@@ -1,10 +1,10 @@
 // Rows that do not fit the registers of their threads: reductions that follow another of the same row are
-// gathered in its pass where the estimate says so (analysis/facts/one_pass.h).
+// gathered in its pass where the estimate says so (analysis/schedule/one_pass.h).
 #pragma once
 
 #include "analysis/plan/plan.h"
-#include "analysis/planners/astitch/options.h"
-#include "analysis/planners/astitch/recorder.h"
+#include "analysis/stitching/options.h"
+#include "analysis/stitching/recorder.h"
 #include "occupancy_model/device.h"
 
 namespace stitchwork::astitch {

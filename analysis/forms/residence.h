@@ -6,7 +6,7 @@
 
 #include "analysis/plan/plan.h"
 #include "analysis/plan/recorder.h"
-#include "analysis/planners/astitch/options.h"
+#include "analysis/stitching/options.h"
 
 namespace stitchwork::astitch {
 

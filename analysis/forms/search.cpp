@@ -11,10 +11,10 @@
 #include <utility>
 
 #include "analysis/forms/across.h"
-#include "analysis/forms/mapping_tuned.h"
 #include "analysis/judge/judge.h"
-#include "analysis/planners/astitch/launch.h"
 #include "analysis/schedule/tiles.h"
+#include "analysis/stitching/launch.h"
+#include "analysis/stitching/mapping_tuned.h"
 
 namespace stitchwork::astitch {
 namespace {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "analysis/plan/plan.h"
-#include "analysis/planners/astitch/options.h"
+#include "analysis/stitching/options.h"
 #include "core/base/verdict.h"
 
 namespace stitchwork::astitch {

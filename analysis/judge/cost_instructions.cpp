@@ -4,14 +4,14 @@
 #include <utility>
 
 #include "analysis/facts/facts.h"
-#include "analysis/facts/one_pass.h"
 #include "analysis/judge/cost_internal.h"
 #include "analysis/judge/value.h"
 #include "analysis/plan/assemble.h"
+#include "analysis/plan/mapping.h"
 #include "analysis/schedule/clusters.h"
 #include "analysis/schedule/launch.h"
 #include "analysis/schedule/layout.h"
-#include "analysis/schedule/mapping.h"
+#include "analysis/schedule/one_pass.h"
 #include "core/base/sorted.h"
 
 namespace stitchwork::costs {

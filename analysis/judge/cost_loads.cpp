@@ -9,9 +9,9 @@
 #include "analysis/judge/read_again.h"
 #include "analysis/judge/value.h"
 #include "analysis/plan/assemble.h"
+#include "analysis/plan/mapping.h"
 #include "analysis/schedule/launch.h"
 #include "analysis/schedule/layout.h"
-#include "analysis/schedule/mapping.h"
 #include "analysis/schedule/tiles.h"
 #include "core/base/arithmetic.h"
 

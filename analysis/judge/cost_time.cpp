@@ -3,7 +3,7 @@
 
 #include "analysis/judge/cost_access.h"
 #include "analysis/judge/cost_internal.h"
-#include "analysis/schedule/mapping.h"
+#include "analysis/plan/mapping.h"
 
 namespace stitchwork::costs {
 

@@ -15,7 +15,7 @@ namespace stitchwork {
 std::optional<MatrixProduct> matrix_product(const Computation& computation, const Node& node,
                                             bool tf32 = false);
 
-/// Of a call of a product with its epilogue (analysis/facts/epilogue.h), the product first: `bytes` are those
+/// Of a call of a product with its epilogue (analysis/plan/epilogue.h), the product first: `bytes` are those
 /// of what the call reads and of its result.
 std::optional<MatrixProduct> matrix_product(const Computation& computation, std::span<const NodeId> call,
                                             bool tf32 = false);

@@ -5,10 +5,10 @@
 #include <set>
 
 #include "analysis/facts/facts.h"
-#include "analysis/facts/one_pass.h"
 #include "analysis/plan/assemble.h"
 #include "analysis/schedule/launch.h"
 #include "analysis/schedule/layout.h"
+#include "analysis/schedule/one_pass.h"
 #include "analysis/schedule/stages.h"
 #include "core/base/arithmetic.h"
 #include "core/base/sorted.h"

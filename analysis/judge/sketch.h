@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "analysis/schedule/mapping.h"
+#include "analysis/plan/mapping.h"
 #include "occupancy_model/device.h"
 
 namespace stitchwork {

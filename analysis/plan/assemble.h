@@ -12,7 +12,7 @@ namespace stitchwork {
 /// Orders kernels, library calls, copies and memsets topologically (ties by node id), names and numbers the
 /// kernels, fills `outputs`, counts, model, device and planner. `kernels` need ops, groups, schemes, levels
 /// and launch. Every kMemory node not only used as an immediate must be in some kernel, or in one of `calls`:
-/// library calls of several ops (analysis/facts/epilogue.h).
+/// library calls of several ops (analysis/plan/epilogue.h).
 FusionPlan assemble(const Graph& graph, const Device& device, std::string planner,
                     std::vector<KernelPlan> kernels, std::vector<std::vector<NodeId>> calls = {});
 

@@ -4,7 +4,7 @@
 
 #include <sstream>
 
-#include "analysis/schedule/mapping.h"
+#include "analysis/plan/mapping.h"
 #include "core/base/at.h"
 #include "core/base/error.h"
 #include "core/base/format.h"

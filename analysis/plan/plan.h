@@ -15,8 +15,8 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/plan/mapping.h"
 #include "analysis/plan/overrides.h"
-#include "analysis/schedule/mapping.h"
 #include "core/base/verdict.h"
 #include "core/graph/graph.h"
 #include "core/substitute/rewritten_graph.h"
@@ -44,7 +44,7 @@ struct Group {
   /// Topological order.
   std::vector<NodeId> across;
   /// Sub-dominant reductions of a row_pack group that take no pass over the row of their own: the sum of
-  /// exp(x - c) or (x - c)^2 with c from a reduction of the same rows (analysis/facts/one_pass.h). Threads
+  /// exp(x - c) or (x - c)^2 with c from a reduction of the same rows (analysis/schedule/one_pass.h). Threads
   /// accumulate it about a value of their own in an earlier reduction's pass and move it to c behind that.
   /// Topological order.
   std::vector<NodeId> one_pass;

@@ -4,8 +4,8 @@
 
 #include "analysis/facts/facts.h"
 #include "analysis/plan/assemble.h"
-#include "analysis/plan/plain_mapping.h"
 #include "analysis/planners/planner.h"
+#include "analysis/schedule/plain_mapping.h"
 
 namespace stitchwork {
 namespace {

@@ -3,11 +3,11 @@
 #include <set>
 
 #include "analysis/facts/facts.h"
+#include "analysis/facts/operand_index.h"
 #include "analysis/schedule/context.h"
 #include "analysis/schedule/keep.h"
 #include "analysis/schedule/launch.h"
 #include "analysis/schedule/layout.h"
-#include "analysis/schedule/operand_index.h"
 #include "analysis/schedule/row_results.h"
 #include "analysis/schedule/schedule.h"
 #include "analysis/schedule/share.h"

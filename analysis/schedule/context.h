@@ -7,7 +7,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "analysis/facts/propagation.h"
+#include "analysis/schedule/propagation.h"
 #include "analysis/schedule/schedule.h"
 #include "core/base/arithmetic.h"
 

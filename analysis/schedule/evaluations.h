@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "analysis/facts/propagation.h"
 #include "analysis/plan/plan.h"
+#include "analysis/schedule/propagation.h"
 
 namespace stitchwork {
 

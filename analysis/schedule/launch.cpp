@@ -4,8 +4,8 @@
 
 #include "analysis/facts/facts.h"
 #include "analysis/plan/assemble.h"
+#include "analysis/plan/mapping.h"
 #include "analysis/schedule/layout.h"
-#include "analysis/schedule/mapping.h"
 #include "core/base/arithmetic.h"
 #include "core/base/sorted.h"
 #include "occupancy_model/hardware.h"

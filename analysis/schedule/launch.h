@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "analysis/plan/mapping.h"
 #include "analysis/plan/plan.h"
-#include "analysis/schedule/mapping.h"
 #include "occupancy_model/hardware.h"
 
 namespace stitchwork {

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "analysis/schedule/mapping.h"
+#include "analysis/plan/mapping.h"
 #include "core/index/index_map.h"
 
 namespace stitchwork {

@@ -7,8 +7,8 @@
 
 #include "analysis/facts/facts.h"
 #include "analysis/plan/assemble.h"
+#include "analysis/plan/mapping.h"
 #include "analysis/schedule/launch.h"
-#include "analysis/schedule/mapping.h"
 #include "core/base/sorted.h"
 
 namespace stitchwork {

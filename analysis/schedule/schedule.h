@@ -20,9 +20,9 @@
 #include <string>
 #include <vector>
 
-#include "analysis/facts/one_pass.h"
 #include "analysis/plan/plan.h"
 #include "analysis/schedule/layout.h"
+#include "analysis/schedule/one_pass.h"
 #include "core/index/index_map.h"
 
 namespace stitchwork {

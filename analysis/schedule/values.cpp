@@ -4,7 +4,7 @@
 
 #include "analysis/facts/choices.h"
 #include "analysis/facts/facts.h"
-#include "analysis/schedule/operand_index.h"
+#include "analysis/facts/operand_index.h"
 #include "analysis/schedule/tiles.h"
 #include "core/base/error.h"
 #include "core/index/index_ranges.h"

@@ -2,7 +2,7 @@
 #include <utility>
 
 #include "analysis/facts/facts.h"
-#include "analysis/schedule/operand_index.h"
+#include "analysis/facts/operand_index.h"
 #include "analysis/schedule/values.h"
 
 namespace stitchwork {

@@ -1,4 +1,4 @@
-#include "analysis/facts/one_pass.h"
+#include "analysis/schedule/one_pass.h"
 #include "analysis/verify/verify_internal.h"
 #include "core/base/sorted.h"
 

@@ -4,10 +4,10 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "analysis/facts/epilogue.h"
 #include "analysis/facts/facts.h"
 #include "analysis/plan/assemble.h"
 #include "analysis/plan/control_flow.h"
+#include "analysis/plan/epilogue.h"
 #include "analysis/plan/step_order.h"
 #include "analysis/plan/traffic.h"
 #include "analysis/verify/verify_internal.h"

@@ -3,10 +3,10 @@
 
 #include "analysis/facts/facts.h"
 #include "analysis/plan/assemble.h"
+#include "analysis/plan/mapping.h"
 #include "analysis/schedule/evaluations.h"
 #include "analysis/schedule/launch.h"
 #include "analysis/schedule/locality.h"
-#include "analysis/schedule/mapping.h"
 #include "analysis/verify/verify_internal.h"
 
 namespace stitchwork::verification {

@@ -5,8 +5,8 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
+#include "analysis/json/plan_json.h"
 #include "analysis/plan/control_flow.h"
-#include "analysis/plan/plan_json.h"
 #include "analysis/verify/verify.h"
 #include "core/base/error.h"
 #include "core/base/file.h"

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "analysis/plan/overrides_json.h"
+#include "analysis/json/overrides_json.h"
 #include "core/base/file.h"
 #include "experiments/store.h"
 #include "runtime/program/dump.h"

@@ -1,9 +1,9 @@
 #include "gui/page/page_data.h"
 
 #include "analysis/explain/diff.h"
+#include "analysis/json/plan_json.h"
 #include "analysis/plan/control_flow.h"
 #include "analysis/plan/memory_text.h"
-#include "analysis/plan/plan_json.h"
 #include "core/base/version.h"
 #include "core/substitute/rule.h"
 #include "experiments/experiment_figure.h"

@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "analysis/plan/json_cursor.h"
+#include "analysis/json/json_cursor.h"
 #include "gui/layout/fold_tree.h"
 #include "gui/page/page.h"
 

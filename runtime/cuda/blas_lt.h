@@ -12,7 +12,7 @@
 
 namespace stitchwork::cuda {
 
-/// What a call adds to its product (analysis/facts/epilogue.h); 0: nothing.
+/// What a call adds to its product (analysis/plan/epilogue.h); 0: nothing.
 struct Added {
   Pointer bias = 0, addend = 0;
   explicit operator bool() const { return bias != 0 || addend != 0; }

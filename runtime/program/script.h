@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "analysis/plan/json_cursor.h"
+#include "analysis/json/json_cursor.h"
 #include "core/graph/graph.h"
 #include "occupancy_model/device.h"
 #include "simulator/ptx_program.h"

@@ -8,9 +8,9 @@
 #include <nlohmann/json.hpp>
 
 #include "analysis/explain/explain.h"
+#include "analysis/forms/best_kernel.h"
 #include "analysis/forms/search.h"
-#include "analysis/plan/plan_json.h"
-#include "analysis/planners/best_kernel.h"
+#include "analysis/json/plan_json.h"
 #include "core/hlo/hlo_text.h"
 #include "core/passes/passes.h"
 #include "tests/support/fuzz.h"

@@ -5,10 +5,10 @@
 #include <algorithm>
 
 #include "analysis/judge/cost.h"
+#include "analysis/plan/mapping.h"
 #include "analysis/planners/planner.h"
 #include "analysis/schedule/clusters.h"
 #include "analysis/schedule/launch.h"
-#include "analysis/schedule/mapping.h"
 #include "core/hlo/hlo_text.h"
 #include "core/passes/passes.h"
 #include "tests/support/graphs.h"

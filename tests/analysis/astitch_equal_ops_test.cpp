@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "analysis/explain/quality.h"
-#include "analysis/planners/astitch/equal_ops.h"
+#include "analysis/stitching/equal_ops.h"
 #include "core/passes/passes.h"
 #include "tests/support/astitch_passes.h"
 #include "tests/support/equal_groups.h"

@@ -1,8 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "analysis/planners/astitch/lifetimes.h"
-#include "analysis/planners/astitch/memory.h"
+#include "analysis/stitching/lifetimes.h"
+#include "analysis/stitching/memory.h"
 #include "tests/support/astitch_passes.h"
 
 namespace stitchwork::astitch {

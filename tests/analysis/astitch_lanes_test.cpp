@@ -5,10 +5,10 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "analysis/json/plan_json.h"
 #include "analysis/judge/cost.h"
-#include "analysis/plan/plan_json.h"
-#include "analysis/planners/astitch/lanes.h"
 #include "analysis/planners/planner.h"
+#include "analysis/stitching/lanes.h"
 #include "analysis/verify/verify.h"
 #include "tests/support/astitch_passes.h"
 #include "tests/support/paper.h"

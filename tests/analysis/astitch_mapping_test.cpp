@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "analysis/planners/astitch/mapping.h"
+#include "analysis/stitching/mapping.h"
 #include "tests/support/mapping_fields.h"
 
 namespace stitchwork::astitch {

@@ -4,8 +4,8 @@
 
 #include <set>
 
-#include "analysis/planners/astitch/options.h"
 #include "analysis/planners/planner.h"
+#include "analysis/stitching/options.h"
 #include "analysis/verify/verify.h"
 #include "core/base/error.h"
 #include "tests/support/astitch_passes.h"

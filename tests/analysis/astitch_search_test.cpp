@@ -7,10 +7,10 @@
 #include <random>
 
 #include "analysis/forms/auto_forms.h"
+#include "analysis/forms/best_kernel.h"
 #include "analysis/forms/search.h"
+#include "analysis/json/plan_json.h"
 #include "analysis/plan/assemble.h"
-#include "analysis/plan/plan_json.h"
-#include "analysis/planners/best_kernel.h"
 #include "tests/support/astitch_passes.h"
 #include "tests/support/fuzz.h"
 

@@ -1,10 +1,10 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "analysis/forms/mapping_tuned.h"
 #include "analysis/judge/cost.h"
 #include "analysis/planners/planner.h"
 #include "analysis/schedule/layout.h"
+#include "analysis/stitching/mapping_tuned.h"
 #include "occupancy_model/occupancy.h"
 #include "tests/support/golden.h"
 #include "tests/support/graphs.h"

@@ -1,5 +1,5 @@
 // Sums in the library call of a product: what a call may hold, and where planner auto leaves them to it.
-#include "analysis/facts/epilogue.h"
+#include "analysis/plan/epilogue.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -7,7 +7,7 @@
 
 #include "analysis/explain/diff.h"
 #include "analysis/explain/explain.h"
-#include "analysis/plan/plan_json.h"
+#include "analysis/json/plan_json.h"
 #include "analysis/planners/planner.h"
 #include "analysis/verify/verify.h"
 #include "core/base/error.h"

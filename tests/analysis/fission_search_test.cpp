@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <map>
 
-#include "analysis/plan/plan_json.h"
+#include "analysis/json/plan_json.h"
 #include "analysis/planners/fission/search.h"
 #include "analysis/planners/planner.h"
 #include "core/base/error.h"

@@ -9,7 +9,7 @@
 #include <set>
 #include <thread>
 
-#include "analysis/plan/plan_json.h"
+#include "analysis/json/plan_json.h"
 #include "analysis/planners/fusionstitching/kernel.h"
 #include "analysis/planners/fusionstitching/library.h"
 #include "analysis/planners/fusionstitching/one_op.h"

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "analysis/json/plan_json.h"
 #include "analysis/judge/cost.h"
-#include "analysis/plan/plan_json.h"
 #include "analysis/planners/fusionstitching/ilp/template_text.h"
 #include "analysis/planners/planner.h"
 #include "core/base/error.h"

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "analysis/explain/explain.h"
-#include "analysis/plan/plan_json.h"
+#include "analysis/json/plan_json.h"
 #include "analysis/planners/planner.h"
 #include "analysis/verify/verify.h"
 #include "core/base/error.h"

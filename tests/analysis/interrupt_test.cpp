@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "analysis/plan/plan_json.h"
+#include "analysis/json/plan_json.h"
 #include "analysis/planners/planner.h"
 #include "core/base/file.h"
 #include "core/hlo/hlo_text.h"

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "analysis/forms/search.h"
+#include "analysis/json/plan_json.h"
 #include "analysis/judge/cost.h"
-#include "analysis/plan/plan_json.h"
 #include "analysis/planners/planner.h"
 #include "core/base/error.h"
 #include "tests/support/astitch_passes.h"

@@ -1,5 +1,5 @@
 // Mapping and Deal: what a plan's fields say, and what they cannot.
-#include "analysis/schedule/mapping.h"
+#include "analysis/plan/mapping.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

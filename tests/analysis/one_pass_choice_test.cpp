@@ -4,13 +4,13 @@
 
 #include <random>
 
-#include "analysis/facts/one_pass.h"
 #include "analysis/judge/cost.h"
 #include "analysis/judge/read_again.h"
 #include "analysis/plan/assemble.h"
 #include "analysis/planners/planner.h"
 #include "analysis/schedule/launch.h"
 #include "analysis/schedule/layout.h"
+#include "analysis/schedule/one_pass.h"
 #include "core/base/sorted.h"
 #include "tests/support/held_out.h"
 

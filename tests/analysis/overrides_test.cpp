@@ -6,9 +6,9 @@
 
 #include <algorithm>
 
+#include "analysis/json/overrides_json.h"
+#include "analysis/json/plan_json.h"
 #include "analysis/plan/constraints.h"
-#include "analysis/plan/overrides_json.h"
-#include "analysis/plan/plan_json.h"
 #include "analysis/planners/planner.h"
 #include "analysis/verify/verify.h"
 #include "core/base/error.h"

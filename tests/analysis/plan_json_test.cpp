@@ -1,4 +1,4 @@
-#include "analysis/plan/plan_json.h"
+#include "analysis/json/plan_json.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

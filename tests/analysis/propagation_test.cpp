@@ -1,4 +1,4 @@
-#include "analysis/facts/propagation.h"
+#include "analysis/schedule/propagation.h"
 
 #include <gtest/gtest.h>
 

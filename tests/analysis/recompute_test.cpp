@@ -9,9 +9,9 @@
 #include <random>
 #include <set>
 
-#include "analysis/planners/astitch/nodes.h"
-#include "analysis/planners/astitch/scope.h"
 #include "analysis/planners/planner.h"
+#include "analysis/stitching/nodes.h"
+#include "analysis/stitching/scope.h"
 #include "core/base/sorted.h"
 #include "tests/support/graphs.h"
 

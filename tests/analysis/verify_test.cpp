@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "analysis/plan/plan_json.h"
+#include "analysis/json/plan_json.h"
 #include "analysis/planners/planner.h"
 #include "core/base/error.h"
 #include "tests/support/graphs.h"

@@ -4,7 +4,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
-#include "analysis/plan/plan_json.h"
+#include "analysis/json/plan_json.h"
 #include "analysis/schedule/tiles.h"
 #include "codegen/compile/ptx_target.h"
 #include "tests/codegen/staged_plans.h"

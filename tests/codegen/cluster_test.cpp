@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "analysis/plan/plan_json.h"
+#include "analysis/json/plan_json.h"
 #include "codegen/compile/ptx_target.h"
 #include "core/base/error.h"
 #include "tests/codegen/planned.h"

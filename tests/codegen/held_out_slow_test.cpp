@@ -7,10 +7,10 @@
 #include <functional>
 #include <optional>
 
-#include "analysis/facts/one_pass.h"
 #include "analysis/plan/assemble.h"
 #include "analysis/schedule/launch.h"
 #include "analysis/schedule/layout.h"
+#include "analysis/schedule/one_pass.h"
 #include "analysis/schedule/tiles.h"
 #include "core/base/arithmetic.h"
 #include "core/base/sorted.h"

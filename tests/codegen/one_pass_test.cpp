@@ -1,5 +1,5 @@
 // Reductions gathered in the pass of an earlier one give what two passes give, for every kind of number.
-#include "analysis/facts/one_pass.h"
+#include "analysis/schedule/one_pass.h"
 
 #include <cmath>
 #include <limits>

@@ -5,9 +5,9 @@
 #include <string>
 
 #include "analysis/facts/facts.h"
-#include "analysis/plan/inlined_kernel.h"
-#include "analysis/plan/plain_mapping.h"
-#include "analysis/plan/plan_json.h"
+#include "analysis/json/plan_json.h"
+#include "analysis/schedule/inlined_kernel.h"
+#include "analysis/schedule/plain_mapping.h"
 #include "analysis/verify/verify.h"
 #include "tests/codegen/planned.h"
 #include "tests/support/random_products.h"

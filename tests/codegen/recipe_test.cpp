@@ -7,8 +7,8 @@
 
 #include "analysis/facts/facts.h"
 #include "analysis/plan/assemble.h"
-#include "analysis/plan/inlined_kernel.h"
-#include "analysis/plan/plain_mapping.h"
+#include "analysis/schedule/inlined_kernel.h"
+#include "analysis/schedule/plain_mapping.h"
 #include "analysis/verify/verify.h"
 #include "tests/codegen/planned.h"
 #include "tests/support/graphs.h"

@@ -5,8 +5,8 @@
 
 #include <random>
 
-#include "analysis/facts/epilogue.h"
 #include "analysis/plan/assemble.h"
+#include "analysis/plan/epilogue.h"
 #include "core/evaluate/evaluator.h"
 #include "runtime/cuda/backend.h"
 #include "tests/runtime/fake_cublas.h"

@@ -8,8 +8,8 @@
 #include <optional>
 #include <set>
 
-#include "analysis/facts/one_pass.h"
 #include "analysis/plan/assemble.h"
+#include "analysis/schedule/one_pass.h"
 #include "analysis/schedule/tiles.h"
 #include "analysis/verify/verify.h"
 #include "codegen/compile/compiler.h"

@@ -80,7 +80,7 @@ Simulated simulate(const Graph& graph, const Device& target, const KernelPlan& k
 }
 
 /// Launches like those that mapping=tuned weighs by the largest domain
-/// (analysis/planners/astitch/launch.cpp).
+/// (analysis/stitching/launch.cpp).
 std::vector<astitch::Form> launched(const Device& target) {
   std::vector<astitch::Form> forms;
   for (int cluster = 1; cluster <= std::min(4, largest_cluster(target)); cluster *= 2)

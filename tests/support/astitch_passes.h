@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/planners/astitch/finalize.h"
+#include "analysis/stitching/finalize.h"
 #include "core/hlo/hlo_text.h"
 #include "tests/support/graphs.h"
 

@@ -6,9 +6,9 @@
 #include <optional>
 
 #include "analysis/plan/assemble.h"
+#include "analysis/plan/mapping.h"
 #include "analysis/schedule/clusters.h"
 #include "analysis/schedule/launch.h"
-#include "analysis/schedule/mapping.h"
 #include "analysis/verify/verify.h"
 #include "core/base/arithmetic.h"
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "analysis/schedule/mapping.h"
+#include "analysis/plan/mapping.h"
 #include "analysis/verify/verify.h"
 #include "core/base/arithmetic.h"
 #include "tests/support/clustered.h"

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "analysis/plan/mapping_json.h"
+#include "analysis/json/mapping_json.h"
 #include "analysis/plan/plan.h"
 
 namespace stitchwork::testing {

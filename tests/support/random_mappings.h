@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <random>
 
-#include "analysis/schedule/mapping.h"
+#include "analysis/plan/mapping.h"
 #include "core/base/arithmetic.h"
 
 namespace stitchwork::testing {

@@ -10,7 +10,7 @@
 
 #include "analysis/facts/facts.h"
 #include "analysis/plan/assemble.h"
-#include "analysis/schedule/mapping.h"
+#include "analysis/plan/mapping.h"
 #include "tests/support/clustered.h"
 #include "tests/support/graphs.h"
 

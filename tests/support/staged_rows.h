@@ -5,8 +5,8 @@
 #include <cstdint>
 
 #include "analysis/forms/staging.h"
+#include "analysis/plan/mapping.h"
 #include "analysis/schedule/clusters.h"
-#include "analysis/schedule/mapping.h"
 #include "analysis/verify/verify.h"
 #include "core/base/arithmetic.h"
 #include "tests/support/clustered.h"

@@ -1,8 +1,8 @@
 // The AStitch planner (docs/planners/astitch.md): vertical scope, then stitch ops, remote ones together.
 #include "analysis/plan/assemble.h"
-#include "analysis/planners/astitch/options.h"
 #include "analysis/planners/astitch/remote.h"
 #include "analysis/planners/astitch/xla_scope.h"
+#include "analysis/stitching/options.h"
 
 namespace stitchwork {
 

@@ -9,12 +9,12 @@
 #include <optional>
 #include <utility>
 
+#include "analysis/forms/best_kernel.h"
 #include "analysis/judge/beside.h"
 #include "analysis/judge/cost.h"
 #include "analysis/plan/assemble.h"
-#include "analysis/planners/astitch/equal_ops.h"
 #include "analysis/planners/astitch/step_graph.h"
-#include "analysis/planners/best_kernel.h"
+#include "analysis/stitching/equal_ops.h"
 #include "core/base/interrupt.h"
 #include "core/base/parallel.h"
 #include "occupancy_model/errors.h"

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "analysis/plan/plan.h"
-#include "analysis/planners/astitch/options.h"
-#include "analysis/planners/astitch/recorder.h"
-#include "analysis/planners/astitch/scope.h"
+#include "analysis/stitching/options.h"
+#include "analysis/stitching/recorder.h"
+#include "analysis/stitching/scope.h"
 
 namespace stitchwork::astitch {
 

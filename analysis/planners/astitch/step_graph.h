@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "analysis/planners/astitch/scope.h"
+#include "analysis/stitching/scope.h"
 
 namespace stitchwork::astitch {
 

@@ -6,10 +6,10 @@
 
 #include "analysis/forms/launches.h"
 #include "analysis/forms/vectors.h"
-#include "analysis/plan/inlined_kernel.h"
-#include "analysis/plan/plain_mapping.h"
-#include "analysis/planners/astitch/launch.h"
 #include "analysis/planners/xla/fusion_graph.h"
+#include "analysis/schedule/inlined_kernel.h"
+#include "analysis/schedule/plain_mapping.h"
+#include "analysis/stitching/launch.h"
 
 namespace stitchwork::astitch {
 namespace {

@@ -4,9 +4,9 @@
 #include <map>
 #include <optional>
 
-#include "analysis/facts/epilogue.h"
 #include "analysis/facts/facts.h"
 #include "analysis/plan/assemble.h"
+#include "analysis/plan/epilogue.h"
 #include "core/base/sorted.h"
 
 namespace stitchwork::automatic {

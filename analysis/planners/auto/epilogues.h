@@ -1,11 +1,11 @@
 // Sums that follow a product, taken out of a kernel: the product's library call makes them
-// (analysis/facts/epilogue.h), as XLA's GemmRewriter does (FuseVectorBiasAdd, FuseMatrixBiasAdd).
+// (analysis/plan/epilogue.h), as XLA's GemmRewriter does (FuseVectorBiasAdd, FuseMatrixBiasAdd).
 #pragma once
 
 #include <vector>
 
+#include "analysis/forms/best_kernel.h"
 #include "analysis/plan/constraints.h"
-#include "analysis/planners/best_kernel.h"
 
 namespace stitchwork::automatic {
 

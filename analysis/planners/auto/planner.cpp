@@ -6,15 +6,15 @@
 #include <set>
 #include <unordered_map>
 
-#include "analysis/facts/epilogue.h"
 #include "analysis/forms/auto_forms.h"
 #include "analysis/judge/cost.h"
 #include "analysis/judge/library_cost.h"
 #include "analysis/plan/assemble.h"
-#include "analysis/plan/inlined_kernel.h"
+#include "analysis/plan/epilogue.h"
 #include "analysis/planners/auto/epilogues.h"
 #include "analysis/planners/auto/recompute.h"
 #include "analysis/planners/xla/fusion_graph.h"
+#include "analysis/schedule/inlined_kernel.h"
 #include "core/base/format.h"
 #include "core/base/parallel.h"
 #include "core/base/sorted.h"

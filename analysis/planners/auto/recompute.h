@@ -7,8 +7,8 @@
 
 #include <vector>
 
+#include "analysis/forms/best_kernel.h"
 #include "analysis/plan/constraints.h"
-#include "analysis/planners/best_kernel.h"
 
 namespace stitchwork::automatic {
 

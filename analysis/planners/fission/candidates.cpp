@@ -8,10 +8,10 @@
 #include "analysis/judge/cost.h"
 #include "analysis/judge/judge.h"
 #include "analysis/judge/library_cost.h"
-#include "analysis/plan/inlined_kernel.h"
-#include "analysis/plan/plain_mapping.h"
 #include "analysis/planners/fission/extract.h"
 #include "analysis/planners/tvm/forward_graph.h"
+#include "analysis/schedule/inlined_kernel.h"
+#include "analysis/schedule/plain_mapping.h"
 #include "core/base/at.h"
 #include "core/base/interrupt.h"
 

@@ -11,9 +11,9 @@
 #include <utility>
 
 #include "analysis/plan/assemble.h"
-#include "analysis/plan/inlined_kernel.h"
 #include "analysis/planners/fission/effort.h"
 #include "analysis/planners/tvm/functions.h"
+#include "analysis/schedule/inlined_kernel.h"
 #include "core/base/at.h"
 #include "core/base/parallel.h"
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "analysis/planners/astitch/nodes.h"
+#include "analysis/stitching/nodes.h"
 
 namespace stitchwork::fission {
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "analysis/plan/inlined_kernel.h"
-#include "analysis/plan/plain_mapping.h"
+#include "analysis/schedule/inlined_kernel.h"
+#include "analysis/schedule/plain_mapping.h"
 #include "core/base/sorted.h"
 
 namespace stitchwork::fusionstitching {

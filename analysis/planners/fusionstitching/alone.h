@@ -2,7 +2,7 @@
 #pragma once
 
 #include "analysis/plan/plan.h"
-#include "analysis/planners/astitch/nodes.h"
+#include "analysis/stitching/nodes.h"
 
 namespace stitchwork::fusionstitching {
 

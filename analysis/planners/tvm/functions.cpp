@@ -8,8 +8,8 @@
 
 #include "analysis/facts/facts.h"
 #include "analysis/plan/assemble.h"
-#include "analysis/plan/inlined_kernel.h"
-#include "analysis/plan/plain_mapping.h"
+#include "analysis/schedule/inlined_kernel.h"
+#include "analysis/schedule/plain_mapping.h"
 
 namespace stitchwork::tvm {
 namespace {

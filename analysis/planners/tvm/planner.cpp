@@ -2,8 +2,8 @@
 #include "analysis/planners/planner.h"
 
 #include "analysis/plan/assemble.h"
-#include "analysis/plan/inlined_kernel.h"
 #include "analysis/planners/tvm/functions.h"
+#include "analysis/schedule/inlined_kernel.h"
 
 namespace stitchwork {
 

@@ -68,7 +68,7 @@ class FusionGraph {
 
   /// Copies the ops of `producer` into `consumer`; the producer goes away when nobody reads it any more.
   void fuse(int producer, int consumer);
-  /// One instruction, a plain one of its product, for a call (analysis/facts/epilogue.h).
+  /// One instruction, a plain one of its product, for a call (analysis/plan/epilogue.h).
   void make_call(const std::vector<NodeId>& call);
   /// One instruction with the roots of both.
   void join(int into, int other);

@@ -2,10 +2,10 @@
 #include <algorithm>
 
 #include "analysis/facts/facts.h"
-#include "analysis/plan/inlined_kernel.h"
-#include "analysis/plan/plain_mapping.h"
 #include "analysis/planners/xla/fusion_graph.h"
 #include "analysis/planners/xla/rules.h"
+#include "analysis/schedule/inlined_kernel.h"
+#include "analysis/schedule/plain_mapping.h"
 #include "core/base/arithmetic.h"
 
 namespace stitchwork::xla {

@@ -7,10 +7,10 @@
 #include <unordered_map>
 
 #include "analysis/facts/facts.h"
-#include "analysis/facts/propagation.h"
 #include "analysis/planners/xla/fusion_graph.h"
 #include "analysis/planners/xla/rules.h"
 #include "analysis/planners/xla/uses.h"
+#include "analysis/schedule/propagation.h"
 #include "core/base/interrupt.h"
 
 namespace stitchwork::xla {

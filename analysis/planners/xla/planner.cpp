@@ -4,8 +4,8 @@
 
 #include "analysis/facts/facts.h"
 #include "analysis/plan/assemble.h"
-#include "analysis/plan/inlined_kernel.h"
 #include "analysis/planners/xla/fusion_graph.h"
+#include "analysis/schedule/inlined_kernel.h"
 #include "core/base/error.h"
 
 namespace stitchwork {

@@ -1,11 +1,11 @@
 // XLA of today on this graph (docs/planners/xla-today.md): normalisations, priority fusion, multi-output
 // fusion, then a kernel for every instruction that is left.
-#include "analysis/facts/epilogue.h"
 #include "analysis/facts/facts.h"
 #include "analysis/plan/assemble.h"
-#include "analysis/planners/imported.h"
+#include "analysis/plan/epilogue.h"
 #include "analysis/planners/planner.h"
 #include "analysis/planners/xla/fusion_graph.h"
+#include "analysis/planners/xla/imported.h"
 #include "core/base/sorted.h"
 
 namespace stitchwork {

@@ -3,6 +3,7 @@ import math
 
 import numpy
 
+from arithmetic import philox
 from samples import EVERY, floats, launch, numbers, room, words
 
 
@@ -135,15 +136,6 @@ def chacha(key, counter):
         for q in ((0, 4, 8, 12), (1, 5, 9, 13), (2, 6, 10, 14), (3, 7, 11, 15), (0, 5, 10, 15), (1, 6, 11, 12), (2, 7, 8, 13), (3, 4, 9, 14)):
             quarter(*q)
     return [x + y & 0xffffffff for x, y in zip(w, s)]
-
-
-def philox(counter, key):
-    c, k = list(counter), list(key)
-    for _ in range(10):
-        p, q = 0xD2511F53 * c[0], 0xCD9E8D57 * c[2]
-        c = [q >> 32 ^ c[1] ^ k[0], q & 0xffffffff, p >> 32 ^ c[3] ^ k[1], p & 0xffffffff]
-        k = [k[0] + 0x9E3779B9 & 0xffffffff, k[1] + 0xBB67AE85 & 0xffffffff]
-    return c
 
 
 def numbers_and_text():

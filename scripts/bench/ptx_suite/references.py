@@ -6,6 +6,7 @@ import sys
 import numpy
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import arithmetic
 import samples
 
 
@@ -40,7 +41,7 @@ def dropout(x):
     n = x.size
     keep = []
     for i in range(n):
-        c = samples.philox((i, 0, 0, 0), (7, 0))
+        c = arithmetic.philox((i, 0, 0, 0), (7, 0))
         v = c[0] - (1 << 32) if c[0] >> 31 else c[0]
         v = -v - 1 if v < 0 else v
         keep.append(numpy.float32(v) * numpy.float32(4.6566127342e-10) > .5)

@@ -5,6 +5,8 @@ import zlib
 
 import numpy
 
+from arithmetic import nearest, philox
+
 EVERY, AMPERE, HOPPER = ("75", "80", "90", "100", "120"), ("80", "90", "100", "120"), ("90", "100", "120")
 
 
@@ -374,26 +376,6 @@ def memory():
     yield of("histogram of a cluster", {"x": x, "y": numpy.zeros(256, "i4")}, {"y": numpy.bincount(x & 255, minlength=256)}, [launch("cluster_histogram", 8, 128, ["x", "y", "i32:3000"])], HOPPER)
     x = floats(8, 128)
     yield of("sums of a cluster", {"x": x, "y": room(8, "f4")}, {"y": numpy.full(8, x.sum())}, [launch("cluster_sums", 8, 128, ["x", "y"])], HOPPER)
-
-
-def philox(counter, key):
-    """Four words of Philox4x32-10 (Salmon et al., 2011)."""
-    c, k = list(counter), list(key)
-    for _ in range(10):
-        low, high = c[0] * 0xd2511f53, c[2] * 0xcd9e8d57
-        c = [(high >> 32) ^ c[1] ^ k[0], high & 0xffffffff, (low >> 32) ^ c[3] ^ k[1], low & 0xffffffff]
-        k = [(k[0] + 0x9e3779b9) & 0xffffffff, (k[1] + 0xbb67ae85) & 0xffffffff]
-    return c
-
-
-def nearest(values, exponent_bits, mantissa_bits, top):
-    """Of small floats without infinities, the nearest to each value; ties to even."""
-    lowest = 2 - (1 << exponent_bits - 1)
-    out = []
-    for v in values.tolist():
-        step = 2.**(max(math.floor(math.log2(abs(v))) if v else lowest, lowest) - mantissa_bits)
-        out.append(math.copysign(min(round(abs(v) / step) * step, top), v))
-    return out
 
 
 def libraries():

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/planners/astitch/nodes.h"
+#include "analysis/stitching/nodes.h"
 
 namespace stitchwork::fusionstitching::deep {
 

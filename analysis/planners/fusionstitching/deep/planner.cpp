@@ -11,11 +11,11 @@
 #include "analysis/facts/facts.h"
 #include "analysis/judge/cost.h"
 #include "analysis/plan/assemble.h"
-#include "analysis/plan/inlined_kernel.h"
 #include "analysis/planners/fusionstitching/alone.h"
 #include "analysis/planners/fusionstitching/deep/subgraph_fusion.h"
 #include "analysis/planners/fusionstitching/ilp/alike.h"
 #include "analysis/planners/fusionstitching/kernel.h"
+#include "analysis/schedule/inlined_kernel.h"
 #include "core/base/parallel.h"
 #include "core/base/sorted.h"
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "analysis/planners/astitch/nodes.h"
+#include "analysis/stitching/nodes.h"
 #include "occupancy_model/device.h"
 
 namespace stitchwork::fusionstitching {

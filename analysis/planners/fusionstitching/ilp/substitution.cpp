@@ -6,8 +6,8 @@
 #include <map>
 #include <set>
 
-#include "analysis/planners/astitch/equal_ops.h"
 #include "analysis/schedule/launch.h"
+#include "analysis/stitching/equal_ops.h"
 
 namespace stitchwork::fusionstitching {
 namespace {

@@ -6,10 +6,10 @@
 #include <map>
 #include <optional>
 
-#include "analysis/facts/propagation.h"
 #include "analysis/judge/cost.h"
 #include "analysis/planners/fusionstitching/ilp/template_text.h"
 #include "analysis/planners/fusionstitching/ilp/templates.h"
+#include "analysis/schedule/propagation.h"
 #include "core/base/error.h"
 #include "core/base/sorted.h"
 

@@ -12,12 +12,12 @@
 #include <utility>
 
 #include "analysis/facts/facts.h"
-#include "analysis/facts/propagation.h"
-#include "analysis/plan/plain_mapping.h"
 #include "analysis/planners/fusionstitching/alone.h"
 #include "analysis/planners/fusionstitching/ilp/layout.h"
 #include "analysis/planners/fusionstitching/sharing.h"
 #include "analysis/schedule/evaluations.h"
+#include "analysis/schedule/plain_mapping.h"
+#include "analysis/schedule/propagation.h"
 #include "core/base/sorted.h"
 #include "occupancy_model/hardware.h"
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "analysis/planners/best_kernel.h"
+#include "analysis/forms/best_kernel.h"
 
 namespace stitchwork::fusionstitching {
 

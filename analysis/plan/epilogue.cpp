@@ -1,0 +1,160 @@
+#include "analysis/plan/epilogue.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "analysis/facts/facts.h"
+#include "analysis/facts/gemm.h"
+#include "analysis/plan/assemble.h"
+
+namespace stitchwork {
+namespace {
+
+bool has_epilogues(DType dtype) {
+  return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16;
+}
+
+/// A call, op by op.
+class Call {
+ public:
+  Call(const Computation& computation, NodeId product) : computation_(computation), value_(product) {
+    const Node& dot = computation.node(product);
+    if (dot.op != Op::kDot || !dot.attrs.dot || !has_epilogues(dot.shape.dtype)) return;
+    const Shape &lhs = computation.node(dot.operands[0]).shape,
+                &rhs = computation.node(dot.operands[1]).shape;
+    const bool types = lhs.dtype == rhs.dtype && has_epilogues(lhs.dtype) &&
+                       (dot.shape.dtype == lhs.dtype || dot.shape.dtype == DType::kF32);
+    if (!types || lhs.elements_count() == 0 || rhs.elements_count() == 0) return;
+    if (const auto gemm = gemm_of(dot, lhs, rhs)) columns_ = gemm->n;
+    epilogue_.product = product;
+  }
+
+  bool is_product() const { return columns_ > 0; }
+  /// What it makes so far, under its last name.
+  NodeId value() const { return value_; }
+  const Epilogue& epilogue() const { return epilogue_; }
+
+  /// Another name of the value, its transpose, or a sum of it and one thing more. `views`: of the bias, which
+  /// the call has too, are added.
+  bool take(const Node& next, std::vector<NodeId>& views) {
+    if (plan_role(next) == PlanRole::kAlias) {
+      if (next.shape.is_tuple || next.operands.size() != 1 || next.operands[0] != value_) return false;
+      value_ = next.id;
+      return true;
+    }
+    if (next.op == Op::kTranspose) return transpose(next);
+    if (next.op != Op::kAdd || next.shape.dtype != computation_.node(value_).shape.dtype) return false;
+    const bool first = next.operands[0] == value_;
+    const NodeId other = next.operands[first ? 1 : 0];
+    if (other == value_ || next.operands[first ? 0 : 1] != value_) return false;
+    if (const Node& added = computation_.node(other); is_bias(added)) {
+      if (epilogue_.bias != kNoNode) return false;
+      epilogue_.bias = vector_of(added, views);
+    } else {
+      const Node& owner = computation_.node(buffer_of(computation_, other));
+      const bool view = plan_role(owner) == PlanRole::kMemory && is_index_map(owner);
+      if (epilogue_.addend != kNoNode || view || is_immediate(computation_, owner.id)) return false;
+      epilogue_.addend = other;
+    }
+    value_ = next.id;
+    return true;
+  }
+
+ private:
+  /// Of the product itself, where that takes no further call.
+  bool transpose(const Node& next) {
+    if (value_ != epilogue_.product || next.operands[0] != value_) return false;
+    const Node& dot = computation_.node(epilogue_.product);
+    const Shape &lhs = computation_.node(dot.operands[0]).shape,
+                &rhs = computation_.node(dot.operands[1]).shape;
+    const auto gemm = gemm_of(dot, lhs, rhs, next.attrs.dimensions);
+    if (!gemm || gemm->batch.size() > 1) return false;
+    columns_ = gemm->n;
+    epilogue_.transpose = value_ = next.id;
+    return true;
+  }
+
+  /// A broadcast of as many elements as the matrices have columns, along the dimensions that are theirs: the
+  /// last of those that have more than one element.
+  bool is_bias(const Node& node) const {
+    if (node.op != Op::kBroadcast || is_immediate(computation_, node.id)) return false;
+    if (computation_.node(node.operands[0]).shape.elements_count() != columns_) return false;
+    const auto is_long = [&](std::int64_t d) { return node.shape.dims[static_cast<std::size_t>(d)] != 1; };
+    std::vector<std::int64_t> along, all;
+    std::ranges::copy_if(node.attrs.dimensions, std::back_inserter(along), is_long);
+    for (std::int64_t d = 0; std::cmp_less(d, node.shape.dims.size()); ++d)
+      if (is_long(d)) all.push_back(d);
+    return along.size() <= all.size() && std::equal(along.rbegin(), along.rend(), all.rbegin());
+  }
+
+  /// What a bias spreads, through views that have its elements in its order (JAX writes f32[n], f32[1,n],
+  /// f32[n], f32[m,n]); those of them that lie nowhere, and the broadcast itself, are added to `views`.
+  NodeId vector_of(const Node& broadcast, std::vector<NodeId>& views) const {
+    views.push_back(broadcast.id);
+    NodeId vector = broadcast.operands[0];
+    std::vector<NodeId> passed;
+    for (NodeId id = vector;;) {
+      const Node& node = computation_.node(id);
+      const bool alias = plan_role(node) == PlanRole::kAlias;
+      const bool spreads = node.op == Op::kBroadcast && std::ranges::is_sorted(node.attrs.dimensions);
+      if (!(alias || spreads) || node.operands.size() != 1) return vector;
+      const Shape& below = computation_.node(node.operands[0]).shape;
+      if (node.shape.is_tuple || below.is_tuple || below.elements_count() != node.shape.elements_count())
+        return vector;
+      passed.push_back(id);
+      id = node.operands[0];
+      if (alias) continue;
+      views.insert(views.end(), passed.begin(), passed.end());
+      passed.clear();
+      vector = id;
+    }
+  }
+
+  const Computation& computation_;
+  NodeId value_;
+  std::int64_t columns_ = 0;  ///< of the product's matrices; 0: no library makes them
+  Epilogue epilogue_;
+};
+
+}  // namespace
+
+std::optional<Epilogue> epilogue_of(const Computation& computation, std::span<const NodeId> call) {
+  if (call.empty()) return std::nullopt;
+  Call made(computation, call.front());
+  if (!made.is_product()) return std::nullopt;
+  std::vector<NodeId> views, taken{call.front()};
+  for (const NodeId op : call.subspan(1))
+    if (made.take(computation.node(op), views)) taken.push_back(op);
+  // What it took is all there is, with the views, and ends with a sum that is the call's result.
+  std::vector<NodeId> all = taken, named(call.begin(), call.end());
+  all.insert(all.end(), views.begin(), views.end());
+  std::ranges::sort(all);
+  std::ranges::sort(named);
+  if (all != named || taken.back() != call.back()) return std::nullopt;
+  return made.epilogue();
+}
+
+std::vector<std::vector<NodeId>> calls_with_epilogue(const Computation& computation,
+                                                     const std::vector<std::vector<NodeId>>& users,
+                                                     NodeId product) {
+  std::vector<std::vector<NodeId>> result;
+  Call call(computation, product);
+  if (!call.is_product()) return result;
+  std::vector<NodeId> ops{product}, views;
+  for (;;) {
+    const std::vector<NodeId>& readers = users[static_cast<std::size_t>(call.value())];
+    if (readers.size() != 1 || call.value() == computation.root) return result;
+    const Node& next = computation.node(readers.front());
+    if (!call.take(next, views)) return result;
+    ops.push_back(next.id);
+    if (!takes_from_kernels(next)) continue;
+    std::vector<NodeId>& made = result.emplace_back(ops);
+    made.insert(made.end(), views.begin(), views.end());
+    std::sort(made.begin() + 1, made.end());
+  }
+}
+
+bool takes_from_kernels(const Node& node) { return node.op == Op::kAdd || node.op == Op::kTranspose; }
+
+}  // namespace stitchwork
