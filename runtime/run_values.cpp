@@ -43,7 +43,10 @@ Literal RunValues::download(NodeId op) {
 void RunValues::upload_source(NodeId owner) {
   const Node& node = computation_.node(owner);
   if (!is_source(node) || node.shape.is_tuple || !uploaded_.insert(owner).second) return;
-  upload(owner, plan_role(node) == PlanRole::kSource ? source_value(node) : element_value(node));
+  if (plan_role(node) == PlanRole::kSource)
+    upload(owner, source_value(node));
+  else
+    upload(owner, element_value(node));
 }
 
 const Literal* RunValues::held_tuple(const Node& node) const {

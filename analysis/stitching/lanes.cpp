@@ -43,10 +43,10 @@ struct Dealing {
   double busiest_us = 0;
 };
 
-class Lanes {
+class LaneAssignment {
  public:
-  Lanes(const Body& body, const std::vector<OpGroup>& groups, const Finalization& finalization,
-        const MappingLimits& limits, const WaveUs& wave_us)
+  LaneAssignment(const Body& body, const std::vector<OpGroup>& groups, const Finalization& finalization,
+                 const MappingLimits& limits, const WaveUs& wave_us)
       : body_(body),
         nodes_(*body.nodes),
         groups_(groups),
@@ -304,7 +304,7 @@ std::vector<OpGroup> assign_lanes(const Body& body, std::vector<OpGroup> groups,
                                   const Finalization& finalization, const MappingLimits& limits,
                                   const WaveUs& wave_us, Recorder& recorder) {
   if (groups.size() < 2) return groups;
-  const std::vector<Set> sets = Lanes(body, groups, finalization, limits, wave_us).run(recorder);
+  const std::vector<Set> sets = LaneAssignment(body, groups, finalization, limits, wave_us).run(recorder);
   std::set<std::int64_t> starts;
   for (const Set& set : sets) starts.insert(set.first_block);
   for (const Set& set : sets) {

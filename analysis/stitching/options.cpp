@@ -36,7 +36,7 @@ constexpr std::array kSwitches = {
     Switch{"tiles", &Options::tiles},
 };
 
-auto names() {
+auto switch_names() {
   return std::views::transform(kSwitches, [](const Switch& s) { return s.name; });
 }
 
@@ -68,7 +68,7 @@ Options read_options(const PlanOptions& options) {
                                     [&name = knob](const Switch& s) { return s.name == name; });
     if (found == kSwitches.end())
       throw Error(fmt::format("unknown knob '{}' of planner astitch", knob),
-                  fmt::format("known: async_copies, mapping, {}", fmt::join(names(), ", ")));
+                  fmt::format("known: async_copies, mapping, {}", fmt::join(switch_names(), ", ")));
     result.*found->value = read_choice(knob, value, "on", "off");
   }
   return result;

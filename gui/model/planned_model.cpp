@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <nlohmann/json.hpp>
 
@@ -61,17 +62,21 @@ PlannedPtr take_plan(std::shared_ptr<const Model> model, FusionPlan plan, const 
 }
 
 /// A compiler's plan with its own model, and the times of its kernels in the simulator.
-static PlannedPtr load_dump(const std::string& path, OpTrace* trace) {
+static PlannedPtr load_dump(const std::string& path, OpTrace* trace, const LoadProgress& progress) {
   Dump dump = read_dump(path);
   auto model = std::make_shared<Model>(load_model(dump.model, {}, trace));
   Peer peer = peer_of(std::move(dump), *model);
-  time_peer(peer, *model);
+  const auto steps = static_cast<double>(std::max<std::size_t>(1, peer.dump.script.steps.size()));
+  time_peer(peer, *model, [&](std::size_t step, const std::string& what) {
+    if (progress) progress(static_cast<double>(step) / steps, QString::fromStdString(what));
+  });
   return take_plan(std::move(model), std::move(peer.plan), QString::fromStdString(path));
 }
 
-PlannedPtr load_plan(const QString& name, const OnnxOptions& options, OpTrace* trace) {
+PlannedPtr load_plan(const QString& name, const OnnxOptions& options, OpTrace* trace,
+                     const LoadProgress& progress) {
   const std::string file = name.toStdString();
-  if (is_dump(file)) return load_dump(file, trace);
+  if (is_dump(file)) return load_dump(file, trace, progress);
   const std::string text = read_file(file);
   const PlanHeader header = read_plan_header(text, file);
   auto model = std::make_shared<Model>(load_model(header.model_path, options, trace));

@@ -3,6 +3,7 @@
 
 #include <QColor>
 #include <QString>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -77,13 +78,16 @@ struct PlannedModel {
 };
 using PlannedPtr = std::shared_ptr<const PlannedModel>;
 
+/// `fraction` within [0, 1]; ends the work by throwing.
+using LoadProgress = std::function<void(double fraction, const QString& what)>;
 /// Plans (or takes `plan`), with rows and folds. Throws Error.
 PlannedPtr plan_model(std::shared_ptr<const Model> model, const PlanSettings& settings);
 PlannedPtr take_plan(std::shared_ptr<const Model> model, FusionPlan plan, const QString& file);
 /// A saved plan with the model it names, or a compiler's dump (docs/peers.md) with its own, which is run in
-/// the simulator; read with `options`; `trace` as load_model has it. Throws Error, also where the model has
-/// changed since.
-PlannedPtr load_plan(const QString& file, const OnnxOptions& options = {}, OpTrace* trace = nullptr);
+/// the simulator, step by step with `progress`; read with `options`; `trace` as load_model has it. Throws
+/// Error, also where the model has changed since.
+PlannedPtr load_plan(const QString& file, const OnnxOptions& options = {}, OpTrace* trace = nullptr,
+                     const LoadProgress& progress = {});
 
 /// The plan as `stitchwork plan -o` writes it, byte for byte.
 std::string plan_json(const PlannedModel& planned);

@@ -56,7 +56,9 @@ void Session::open(const QString& name, const OnnxOptions& options) {
       [name, options, settings](const JobContext& job) {
         auto trace = std::make_shared<OpTrace>();
         if (name.endsWith(".json") || is_dump(name.toStdString())) {
-          PlannedPtr planned = load_plan(name, options, trace.get());
+          PlannedPtr planned =
+              load_plan(name, options, trace.get(),
+                        [&](double fraction, const QString& what) { job.progress(fraction, what); });
           return Opened{std::move(planned), std::move(trace)};
         }
         job.progress(0, tr("reading"));

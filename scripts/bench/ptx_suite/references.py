@@ -7,7 +7,6 @@ import numpy
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import arithmetic
-import samples
 
 
 def softmax(x):

@@ -149,7 +149,6 @@ def signed32(v):
 
 
 def bit_tricks(x, y):
-    rotated = (x << 32 | y)
     field = lambda v, at, size: v >> at & ((1 << size) - 1)
     sfield = field(x, 5, 9)
     at = x & 31
@@ -314,7 +313,6 @@ def warps():
         launch("stack_push", 4, 128, ["s", "h", "i32:400"]), launch("stack_sum", 1, 1, ["s", "h", "y"])])
     yield of("spin lock", {"l": numpy.zeros(1, "i4"), "c": numpy.zeros(1, "i4")}, {"c": numpy.array([5 * 4 * 6])}, [launch("spin_lock", 6, 128, ["l", "c", "i32:5"])])
     at = numpy.arange(512)
-    ored = lambda parts: int(numpy.bitwise_or.reduce(parts))
     inc = dec = 0
     for _ in range(512):
         inc, dec = 0 if inc >= 100 else inc + 1, 100 if dec == 0 or dec > 100 else dec - 1
