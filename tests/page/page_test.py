@@ -355,9 +355,13 @@ class Excerpt(InBrowser):
         self.assertEqual(self.ask("document.getElementById('found').textContent"), "not on this page")
         self.open("#op=d2900")
         self.assertIn("The link's op d2900 is not on this page", self.details())
+        self.browser.reload()
+        self.assertIn("The link's op d2900 is not on this page", self.details())
+        self.assertEqual(self.ask("location.hash"), "#op=d2900")
         self.browser.click_on("#pane tr[data-i]")
         self.browser.key("Escape")
         self.assertNotIn("The link's", self.details())
+        self.assertNotIn("d2900", self.ask("location.hash"))
 
     def test_a_rewriting_leads_to_its_op(self):
         self.open("#tab=rewritings&op=d1501")

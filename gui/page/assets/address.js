@@ -17,7 +17,7 @@ class Addressed {
       else if (s.step >= 0) parts.push([s.plan.rows[s.step].kernel >= 0 ? "kernel" : "step", s.plan.rows[s.step].key]);
       else if (s.node > 0) parts.push(["layer", String(s.node)]);
       if (name && s.step >= 0 && s.plan.stepsOf(s.body, s.op).length > 1) parts.push(["in", s.plan.rows[s.step].key]);
-    }
+    } else if (this.absent) parts.push(this.absent);
     return parts.length ? "#" + parts.map(([k, v]) => k + "=" + encodeURIComponent(v)).join("&") : "";
   }
   writeAddress(remember) {
@@ -58,7 +58,7 @@ class Addressed {
     if (s && s.node === undefined) { s.node = plan.nodeOfStep.get(s.step) ?? -1; s.body = plan.rows[s.step].body;
       if (s.group >= 0 && s.node >= 0) s.node = plan.nodes[s.node].children.find((c) => plan.nodes[c].group === s.group) ?? s.node; }
     // What the address names and the page has not; told until something is selected.
-    if (!s) this.absent = ["op", "kernel", "step", "group"].filter((key) => given.has(key)).map((key) => `${key} ${given.get(key)}`)[0] || null;
+    if (!s) this.absent = ["op", "kernel", "step", "group"].filter((key) => given.has(key)).map((key) => [key, given.get(key)])[0] || null;
     this.selection = s;
     if (show) this.follow({ from: "address" });
     this.reading = false;

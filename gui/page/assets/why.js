@@ -227,7 +227,7 @@ function excerptHtml(plan) {
 // What a link leads to and the page has not.
 function absentHtml(plan, absent) {
   if (!absent) return "";
-  return `<p>The link's ${escapeHtml(absent)} is not on this page${plan.excerpt ? ", which is an excerpt: <code>stitchwork view --around OP</code> makes one around another op" : ""}.</p>`;
+  return `<p>The link's ${escapeHtml(absent.join(" "))} is not on this page${plan.excerpt ? ", which is an excerpt: <code>stitchwork view --around OP</code> makes one around another op" : ""}.</p>`;
 }
 
 function nothingHtml(plan) {
