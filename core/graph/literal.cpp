@@ -3,6 +3,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "core/base/error.h"
 #include "core/base/memory.h"
@@ -59,6 +60,21 @@ void Literal::set_int(std::int64_t i, std::int64_t value) {
     using S = decltype(tag);
     data<typename S::Stored>()[i] = S::narrow(convert_value<typename S::Value>(value));
   });
+}
+
+Literal extreme(DType type, bool largest) {
+  Literal literal = Literal::zeros(Shape::array(type, {}));
+  if (is_floating(type)) {
+    literal.set_double(0, (largest ? 1 : -1) * std::numeric_limits<double>::infinity());
+  } else if (type == DType::kPred) {
+    literal.set_int(0, largest ? 1 : 0);
+  } else {
+    const int bits = bit_width(type);
+    const std::int64_t least =
+        is_signed_integer(type) ? -1 - ((std::int64_t{1} << (bits - 2)) - 1) * 2 - 1 : 0;
+    literal.set_int(0, largest ? ~least : least);
+  }
+  return literal;
 }
 
 float f16_to_f32(std::uint16_t bits) {

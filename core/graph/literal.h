@@ -29,12 +29,16 @@ struct Literal {
   /// Element i (row-major) of any executable dtype, converted.
   double get_double(std::int64_t i) const;
   std::int64_t get_int(std::int64_t i) const;
-  /// Stores with the dtype's rounding (nearest even for f16, bf16, f32); integers saturate, as HLO's convert.
+  /// Stores as HLO's convert does: floats are rounded (nearest even for f16, bf16, f32), or saturate as
+  /// integers; integers keep their low bits.
   void set_double(std::int64_t i, double value);
   void set_int(std::int64_t i, std::int64_t value);
 
   bool operator==(const Literal& other) const = default;
 };
+
+/// The largest or the least value of a real type, as a scalar: of floats an infinity.
+Literal extreme(DType type, bool largest);
 
 /// IEEE half and bfloat16 <-> float, round to nearest even.
 float f16_to_f32(std::uint16_t bits);

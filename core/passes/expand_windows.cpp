@@ -12,7 +12,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <limits>
 
 #include "core/graph/complex_type.h"
 #include "core/graph/window.h"
@@ -55,20 +54,11 @@ Literal neutral(Op op, DType type) {
     std::ranges::copy(one.bytes, literal.bytes.begin());
     return literal;
   }
-  const bool highest = op == Op::kMinimum;
-  if (op == Op::kAnd || (type == DType::kPred && (op == Op::kMinimum || op == Op::kMultiply))) {
+  if (op == Op::kMaximum || op == Op::kMinimum) return extreme(type, op == Op::kMinimum);
+  if (op == Op::kAnd || (type == DType::kPred && op == Op::kMultiply))
     literal.set_int(0, type == DType::kPred ? 1 : -1);
-  } else if (op == Op::kMultiply) {
+  else if (op == Op::kMultiply)
     literal.set_double(0, 1);
-  } else if ((op == Op::kMaximum || highest) && is_floating(type)) {
-    literal.set_double(
-        0, highest ? std::numeric_limits<double>::infinity() : -std::numeric_limits<double>::infinity());
-  } else if ((op == Op::kMaximum || highest) && is_integral(type)) {
-    const int bits = bit_width(type);
-    const std::int64_t lowest =
-        is_signed_integer(type) ? -1 - ((std::int64_t{1} << (bits - 2)) - 1) * 2 - 1 : 0;
-    literal.set_int(0, highest ? ~lowest : lowest);
-  }
   return literal;
 }
 

@@ -1,7 +1,6 @@
 #include "core/substitute/view.h"
 
 #include <algorithm>
-#include <limits>
 
 namespace stitchwork::rewriting {
 
@@ -152,15 +151,8 @@ namespace {
 /// The largest value of a type, or the smallest.
 bool is_extreme(const Literal& literal, bool largest) {
   const DType type = literal.shape.dtype;
-  if (is_real(type))
-    return literal.get_double(0) == (largest ? 1 : -1) * std::numeric_limits<double>::infinity();
-  if (type == DType::kPred) return (literal.get_int(0) != 0) == largest;
-  if (!is_integral(type)) return false;
-  Literal extreme = Literal::zeros(Shape::array(type, {}));
-  using Limits = std::numeric_limits<std::int64_t>;
-  extreme.set_int(0, largest ? Limits::max() : Limits::min());  // saturates
-  if (largest && type == DType::kU64) std::ranges::fill(extreme.bytes, std::byte{0xff});
-  return literal.bytes == extreme.bytes;
+  return (is_real(type) || is_integral(type) || type == DType::kPred) &&
+         literal.bytes == extreme(type, largest).bytes;
 }
 
 }  // namespace

@@ -100,6 +100,38 @@ TEST_P(SubstituteRules, RefuseWherePreconditionsFail) {
     }
 }
 
+/// The rule is applied exactly where the reference says that the constant changes nothing.
+TEST(SubstituteNeutral, IsWhatLeavesEveryIntegerAsItIs) {
+  for (const DType type : {DType::kS4, DType::kU4, DType::kS8, DType::kU8, DType::kS16, DType::kU16,
+                           DType::kS32, DType::kU32, DType::kS64, DType::kU64}) {
+    if (!is_executable(type)) continue;
+    Literal values = Literal::zeros(Shape::array(type, {12}));
+    for (const bool largest : {false, true})
+      for (const std::int64_t by : {0, 1, 2})
+        values.set_int(largest ? 3 + by : by, extreme(type, largest).get_int(0) + (largest ? -by : by));
+    for (const std::int64_t value : {-2, -1, 0, 1, 2, 5})
+      values.set_int(value < 2 ? 8 + value : 9 + value / 2, value);
+    for (const char* op : {"add", "subtract", "multiply", "divide", "maximum", "minimum", "and", "or", "xor"})
+      for (std::int64_t i = 0; i < 12; ++i) {
+        Graph model =
+            parse_hlo(fmt::format("HloModule m\nENTRY main {{\n  x = {0}[12] parameter(0)\n"
+                                  "  c = {0}[] constant(1)\n  b = {0}[12] broadcast(c), dimensions={{}}\n"
+                                  "  ROOT y = {0}[12] {1}(x, b)\n}}",
+                                  name(type), op),
+                      "neutral.hlo");
+        Literal constant = Literal::zeros(Shape::array(type, {}));
+        constant.set_int(0, values.get_int(i));
+        Computation& entry = model.computations[static_cast<std::size_t>(model.entry)];
+        entry.nodes[static_cast<std::size_t>(entry.find("c"))].attrs.literal =
+            std::make_shared<const Literal>(constant);
+        Derivation derivation(model);
+        EXPECT_EQ(derivation.apply(rewriting::rule_named("neutral"), "main", "y"),
+                  evaluate(model, std::vector{values}).at(0).bytes == values.bytes)
+            << op << " of " << name(type) << " and " << values.get_int(i);
+      }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Table, SubstituteRules, ::testing::ValuesIn([] {
                            std::vector<std::string_view> names;
                            for (const Rule& rule : rewriting::rules()) names.push_back(rule.name);
