@@ -42,8 +42,8 @@ Graph eliminate_dead_code(const Graph& graph, OpTrace* trace = nullptr);
 /// Merges nodes of equal op, operands, attributes and shape (constants by value).
 Graph eliminate_common_subexpressions(const Graph& graph, OpTrace* trace = nullptr);
 
-/// What every planner sees: join_async, inline_calls, expand, split_complex, fold_tuples, fold_transposes
-/// (core/passes/fold_transposes.h), common subexpressions, dead code. Idempotent.
+/// What every planner sees: join_async, inline_calls, expand, split_complex, fold_tuples, common
+/// subexpressions, dead code. Idempotent.
 Graph canonicalize(const Graph& graph, OpTrace* trace = nullptr);
 
 }  // namespace stitchwork
