@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/base/at.h"
+#include "core/evaluate/evaluator.h"
 #include "core/hlo/hlo_attributes.h"
 
 namespace stitchwork {
@@ -71,7 +72,20 @@ void add_numbers(std::string& key, const std::vector<std::int64_t>& numbers) {
   for (const std::int64_t number : numbers) add_number(key, number);
 }
 
-Shape plain(const Shape& shape) { return shape.is_tuple ? shape : Shape::array(shape.dtype, shape.dims); }
+/// Without layouts.
+Shape plain(const Shape& shape) {
+  if (!shape.is_tuple) return Shape::array(shape.dtype, shape.dims);
+  Shape result = shape;
+  for (Shape& element : result.elements) element = plain(element);
+  return result;
+}
+
+/// An op of whose one operand each element is one of the result's.
+bool only_moves(const Node& node, const Node& operand) {
+  const OpClass cls = def(node.op).cls;
+  return (cls == OpClass::kBroadcast || cls == OpClass::kLayout) && !node.shape.is_tuple &&
+         !operand.shape.is_tuple && node.shape.dtype == operand.shape.dtype;
+}
 
 /// Of an op that only moves elements of one operand: what tells its value apart from that, "" where nothing
 /// does; nullopt: not of a kind that is looked through.
@@ -118,7 +132,8 @@ void ValueNumbers::of(const Graph& graph, std::vector<int>& numbers,
   const std::vector<int> callees = computations(graph);
   const Computation& entry = graph.entry_computation();
   numbers.clear();
-  for (const Node& node : entry.nodes) numbers.push_back(decide(node, value(entry, node, numbers, callees)));
+  for (const Node& node : entry.nodes)
+    numbers.push_back(decide(node, value(graph, entry, node, numbers, callees)));
 }
 
 /// Each by what it computes, reducers for example.
@@ -127,7 +142,8 @@ std::vector<int> ValueNumbers::computations(const Graph& graph) {
   for (const Computation& computation : graph.computations) {
     std::string key = "computation";
     std::vector<int> numbers;
-    for (const Node& node : computation.nodes) numbers.push_back(value(computation, node, numbers, result));
+    for (const Node& node : computation.nodes)
+      numbers.push_back(value(graph, computation, node, numbers, result));
     add_number(key, numbers[at(computation.root)]);
     result.push_back(number_of(std::move(key)));
   }
@@ -138,8 +154,57 @@ int ValueNumbers::number_of(std::string key) {
   return numbers_.emplace(std::move(key), static_cast<int>(numbers_.size())).first->second;
 }
 
-int ValueNumbers::value(const Computation& computation, const Node& node, const std::vector<int>& numbers,
-                        const std::vector<int>& callees) {
+/// The number of the operand that the op gives again; -1: of none.
+int ValueNumbers::unchanged(const Node& node, const std::vector<int>& numbers) const {
+  if (node.shape.is_tuple || node.operands.size() != 2) return -1;
+  const bool adds = node.op == Op::kAdd || node.op == Op::kSubtract;
+  if (!adds && node.op != Op::kMultiply && node.op != Op::kDivide) return -1;
+  const auto is_neutral = [&](std::size_t operand) {
+    const auto known = splats_.find(numbers[at(node.operands[operand])]);
+    return known != splats_.end() && known->second->get_double(0) == (adds ? 0 : 1);
+  };
+  if (is_neutral(1)) return numbers[at(node.operands[0])];
+  return def(node.op).commutative && is_neutral(0) ? numbers[at(node.operands[1])] : -1;
+}
+
+/// The one element of what is computed of such; nullptr: it is not.
+std::shared_ptr<const Literal> ValueNumbers::folded(const Graph& graph, const Computation& computation,
+                                                    const Node& node, const std::vector<int>& numbers) const {
+  if (!is_one_for_one(computation, node) || node.shape.elements_count() != 1 ||
+      !is_executable(node.shape.dtype))
+    return nullptr;
+  std::vector<Literal> operands;
+  for (const NodeId operand : node.operands) {
+    const auto known = splats_.find(numbers[at(operand)]);
+    if (known == splats_.end()) return nullptr;
+    operands.push_back(*known->second);
+    operands.back().shape = Shape::array(operands.back().shape.dtype, node.shape.dims);
+  }
+  std::vector<const Literal*> given;
+  for (const Literal& operand : operands) given.push_back(&operand);
+  return std::make_shared<const Literal>(evaluate_node(graph, computation, node, given));
+}
+
+/// Of an array of that element everywhere.
+int ValueNumbers::splat(const std::shared_ptr<const Literal>& element, const Shape& shape) {
+  std::string key = "splat" + std::string(name(shape.dtype));
+  add_literal(key, *element);
+  add_numbers(key, Squeezed(shape.dims).extents);
+  const int number = number_of(std::move(key));
+  splats_.emplace(number, element);
+  return number;
+}
+
+int ValueNumbers::value(const Graph& graph, const Computation& computation, const Node& node,
+                        const std::vector<int>& numbers, const std::vector<int>& callees) {
+  if (node.op == Op::kConstant && node.attrs.literal != nullptr && !node.shape.is_tuple &&
+      node.shape.elements_count() == 1 && is_executable(node.shape.dtype))
+    return splat(node.attrs.literal, node.shape);
+  if (node.operands.size() == 1 && only_moves(node, computation.node(node.operands[0])))
+    if (const auto known = splats_.find(numbers[at(node.operands[0])]); known != splats_.end())
+      return splat(known->second, node.shape);
+  if (const int number = unchanged(node, numbers); number >= 0) return number;
+  if (const auto literal = folded(graph, computation, node, numbers)) return splat(literal, node.shape);
   if (node.operands.size() == 1 && !node.shape.is_tuple)
     if (const Node& operand = computation.node(node.operands[0]); !operand.shape.is_tuple)
       if (std::optional<std::string> moved = moved_key(node, operand)) {

@@ -86,8 +86,13 @@ class Function:
         return self.compute(one, x, known), folded
 
     def fold(self, one, known):
+        """The number that all elements are, where it is known."""
+        if one.op in ("broadcast", "slice", "reshape", "transpose", "copy"):
+            return None if isinstance(known[0], tuple) else known[0]
+        if one.op == "convert" and known[0] is not None and one.shapes[0].type in TYPES:
+            return float(known[0]) if TYPES[one.shapes[0].type].is_floating_point else int(known[0])
         if one.is_tuple or one.shapes[0].dims:
-            return known[0] if one.op == "broadcast" else None
+            return None
         if one.op == "constant":
             return hlo.values(one.arguments)[0]
         if any(k is None or isinstance(k, tuple) for k in known) or not known:
@@ -96,11 +101,7 @@ class Function:
             return SCALAR[one.op](*known)
         if one.op == "compare":
             return int(SCALAR_COMPARE[one.attribute(r"direction=(\w+)")](*known))
-        if one.op in ("reshape", "copy", "bitcast"):
-            return known[0]
-        if one.op == "convert" and TYPES.get(one.shapes[0].type) is not None:
-            return float(known[0]) if TYPES[one.shapes[0].type].is_floating_point else int(known[0])
-        return None
+        return known[0] if one.op == "bitcast" else None
 
     def constant(self, one, folded):
         shape = one.shapes[0]

@@ -180,7 +180,14 @@ def record(module, shapes):
         if tuple(tensor.shape) != tuple(size) or any(n > 1 and a != b for n, a, b in zip(size, tensor.stride(), stride)):
             raise dump.NotUnderstood(f"a library call gives {tuple(tensor.shape)} with strides {tensor.stride()}, Inductor counts on {tuple(size)} with {tuple(stride)}")
 
-    scope.update(empty_strided_cuda=empty, reinterpret_tensor=reinterpret, assert_size_stride=check, assert_size_stride_grouped=lambda *_: None,
+    def settle(tensor, size, stride, kind, name=None):
+        """Of a library's result. Inductor knows by torch's rules for the card how a convolution's lies in memory; tensors without a card have it row-major."""
+        if name == "torch.ops.aten.convolution.default" and tuple(tensor.shape) == tuple(size) and 1 + sum((n - 1) * s for n, s in zip(size, stride)) == tensor.numel():
+            tensor.as_strided_(size, stride)
+        if tensor is not None:
+            check(tensor, size, stride)
+
+    scope.update(empty_strided_cuda=empty, reinterpret_tensor=reinterpret, assert_size_stride=check, assert_size_stride_grouped=lambda *_: None, assert_tensor_metadata=settle,
                  assert_alignment=lambda *_: None, copy_if_misaligned=lambda tensor: tensor, get_raw_stream=lambda *_: 0)
     with recorder:
         inputs = [torch.empty(size, dtype=kind, device="meta") for size, kind in shapes]

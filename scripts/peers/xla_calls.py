@@ -7,6 +7,7 @@ import json
 import re
 
 GEMMS = ("__cublas$gemm", "__cublas$lt$matmul")
+EPILOGUES = ("DEFAULT", "BIAS", "RELU", "BIAS_RELU", "GELU", "BIAS_GELU")
 CONVOLUTIONS = ("__cudnn$convForward", "__cudnn$convBiasActivationForward")
 GRADIENTS = {"__cudnn$convBackwardInput": "input", "__cudnn$convBackwardFilter": "filter"}
 
@@ -64,7 +65,7 @@ def dimension_list(numbers, key):
 def gemm(one, operands):
     config = backend_config(one).get("gemm_backend_config")
     epilogue = (config or {}).get("epilogue", "DEFAULT")
-    if config is None or epilogue not in ("DEFAULT", "BIAS", "RELU", "BIAS_RELU") or config.get("alpha_imag", 0) != 0:
+    if config is None or epilogue not in EPILOGUES or config.get("alpha_imag", 0) != 0:
         return None
     result, text = one.shapes[0], Text()
     names = [text.operand(i, shape) for i, shape in enumerate(operands[:2])]
@@ -94,7 +95,20 @@ def gemm(one, operands):
         return None
     if epilogue.endswith("RELU"):
         value = text.add(result.type, result.dims, f"maximum({value}, {text.constant(result, 0)})")
+    elif epilogue.endswith("GELU"):
+        value = gelu(text, value, result)
     return text.module(text.to_memory(value, result)), 1
+
+
+def gelu(text, name, shape):
+    """cuBLASLt's, the approximation by tanh: XLA's GemmRewriter puts that in its place."""
+    def binary(op, a, b):
+        return text.add(shape.type, shape.dims, f"{op}({a}, {b})")
+
+    cube = binary("multiply", binary("multiply", name, name), name)
+    inner = binary("add", name, binary("multiply", cube, text.constant(shape, 0.044715)))
+    tanh = text.add(shape.type, shape.dims, f"tanh({binary('multiply', inner, text.constant(shape, 0.7978845608028654))})")
+    return binary("multiply", name, binary("multiply", binary("add", tanh, text.constant(shape, 1)), text.constant(shape, 0.5)))
 
 
 def convolution(one, operands):

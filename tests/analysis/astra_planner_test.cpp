@@ -98,7 +98,7 @@ TEST(AstraPlanner, NoRowIsSlowerThanTheOneBeforeOrThanNone) {
 
 TEST(AstraPlanner, RewrittenGraphsComputeTheModel) {
   int joined = 0;
-  for (std::uint32_t seed = 0; seed < 40; ++seed) {
+  for (std::uint32_t seed = 0; seed < 50; ++seed) {
     const Graph graph = testing::random_dots(seed, 30);
     SCOPED_TRACE(seed);
     const FusionPlan plan = make_plan(graph, v100(), "astra-f");

@@ -63,6 +63,29 @@ TEST(Link, EqualComputationsGiveEqualValuesWhateverTheirNamesShapesAndLayouts) {
   EXPECT_THAT(pair.links.own, IsEmpty());
 }
 
+TEST(Link, WhatChangesNothingAndNumbersOfNumbersAreNoValuesOfTheirOwn) {
+  const Pair pair(
+      "ENTRY e { x = f32[8] parameter(0)  y = f32[6] parameter(1)  zero = f32[] constant(0)  one = s32[] "
+      "constant(1)\n"
+      "  zeros = f32[8] broadcast(zero), dimensions={}  less = f32[8] subtract(x, zeros)\n"
+      "  more = f32[8] add(zeros, less)  e1 = f32[8] exponential(more)\n"
+      "  few = s32[3] broadcast(one), dimensions={}  wide = s32[1] slice(few), slice={[1:2]}  c = f32[1] "
+      "convert(wide)\n"
+      "  r = f32[] reshape(c)  ones = f32[8] broadcast(r), dimensions={}  same = f32[8] multiply(e1, ones)\n"
+      "  quotient = f32[8] divide(same, ones)  from = f32[8] subtract(zeros, quotient)\n"
+      "  p = f32[8] pad(y, r), padding=1_1  ROOT t = (f32[8], f32[8]) tuple(from, p) }",
+      "ENTRY e { x = f32[8] parameter(0)  y = f32[6] parameter(1)  one = f32[] constant(1)  zero = f32[] "
+      "constant(0)\n"
+      "  zeros = f32[8] broadcast(zero), dimensions={}  e2 = f32[8] exponential(x)\n"
+      "  from = f32[8] subtract(zeros, e2)  p2 = f32[8] pad(y, one), padding=1_1\n"
+      "  ROOT t = (f32[8], f32[8]) tuple(from, p2) }");
+  EXPECT_EQ(pair.now("e1"), "e2");
+  EXPECT_EQ(pair.now("quotient"), "e2");
+  EXPECT_EQ(pair.now("from"), "from");  // from zero is not without it
+  EXPECT_EQ(pair.now("p"), "p2");
+  EXPECT_THAT(pair.gone("ones"), HasSubstr("folded"));
+}
+
 TEST(Link, RewrittenOpsAreFoundByOpNameAndWhatTheyRead) {
   const Pair pair(
       "ENTRY e { x = f32[8] parameter(0)  y = f32[8] parameter(1)  c = f32[] constant(4)\n"
@@ -173,6 +196,15 @@ TEST(Link, ModulesOfOneModelComputeTheSame) {
   EXPECT_EQ(name("x"), "p");
   EXPECT_EQ(name("a"), "s");
   EXPECT_EQ(name("n"), "");
+}
+
+TEST(Link, LayoutsOfResultsAreNoPartOfWhatIsComputed) {
+  const Pair pair(
+      "ENTRY e { x = f32[2,3] parameter(0)  n = f32[2,3] negate(x)  ROOT t = (f32[2,3]{1,0}) tuple(n) }",
+      "ENTRY e { x = f32[2,3] parameter(0)  n = f32[2,3]{0,1} negate(x)  ROOT t = (f32[2,3]{0,1}) tuple(n) "
+      "}");
+  EXPECT_EQ(equal_values(pair.model, pair.optimised)[at(pair.model.entry_computation().root)],
+            pair.optimised.entry_computation().root);
 }
 
 }  // namespace TEST_FILE

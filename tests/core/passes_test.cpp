@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 
 #include "core/base/error.h"
+#include "core/evaluate/evaluator.h"
+#include "core/evaluate/inputs.h"
 #include "core/hlo/hlo_text.h"
+#include "core/passes/fold_transposes.h"
 
 namespace stitchwork {
 namespace TEST_FILE {
@@ -272,6 +275,76 @@ TEST(CommonSubexpressions, ConstantsWhoseValuesWereLeftOutStayApart) {
 ENTRY e { a = f32[64] constant({...})  b = f32[64] constant({...})  ROOT s = f32[64] subtract(a, b) })hlo");
   EXPECT_TRUE(equal(eliminate_common_subexpressions(graph), graph));
   EXPECT_TRUE(equal(parse_hlo(to_text(graph), "again.hlo"), graph));
+}
+
+TEST(FoldTransposes, ProductsReadMatricesAsTheyAreStored) {
+  OpTrace trace;
+  const Graph result = fold_transposes(parse(R"hlo(
+ENTRY e {
+  x = f32[2,1,4] parameter(0)
+  w = f32[5,4] parameter(1)
+  v = f32[5,3] parameter(2)
+  t = f32[4,5] transpose(w), dimensions={1,0}
+  p = f32[2,1,5] dot(x, t), lhs_contracting_dims={2}, rhs_contracting_dims={0}
+  left = f32[4,3] dot(t, v), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  kept = f32[3,5] transpose(v), dimensions={1,0}
+  twice = f32[5,3] transpose(kept), dimensions={1,0}
+  q = f32[4,3] dot(t, twice), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT r = (f32[2,1,5], f32[4,3], f32[4,3], f32[3,5]) tuple(p, left, q, kept)
+}
+)hlo"),
+                                       &trace);
+  const Computation& entry = result.entry_computation();
+  EXPECT_EQ(entry.find("t"), kNoNode);
+  EXPECT_EQ(entry.find("twice"), kNoNode);
+  EXPECT_NE(entry.find("kept"), kNoNode);  // somebody else reads it
+  const Node &p = entry.node(entry.find("p")), &q = entry.node(entry.find("q"));
+  EXPECT_EQ(entry.node(p.operands[1]).name, "w");
+  EXPECT_EQ(p.attrs.dot->rhs_contracting, (std::vector<std::int64_t>{1}));
+  EXPECT_EQ(entry.node(q.operands[0]).name, "w");
+  EXPECT_EQ(q.attrs.dot->lhs_contracting, (std::vector<std::int64_t>{0}));
+  EXPECT_EQ(entry.node(q.operands[1]).name, "v");
+  EXPECT_EQ(q.attrs.dot->rhs_contracting, (std::vector<std::int64_t>{0}));
+  const std::vector<OpName> now = trace.now(result, {"e", "t"});
+  ASSERT_EQ(now.size(), 1U);
+  EXPECT_EQ(entry.node(entry.find(now[0].op)).op, Op::kDot);
+  EXPECT_TRUE(equal(fold_transposes(result), result));
+}
+
+TEST(FoldTransposes, ComputeTheSame) {
+  const Graph before = parse(R"hlo(
+ENTRY e {
+  x = f32[3,4] parameter(0)
+  w = f32[5,4] parameter(1)
+  xt = f32[4,3] transpose(x), dimensions={1,0}
+  wt = f32[4,5] transpose(w), dimensions={1,0}
+  ROOT p = f32[3,5] dot(xt, wt), lhs_contracting_dims={0}, rhs_contracting_dims={0}
+}
+)hlo");
+  const Graph after = fold_transposes(before);
+  EXPECT_EQ(after.entry_computation().nodes.size(), 3U);
+  const std::vector<Literal> inputs = generate_inputs(before, 1);
+  EXPECT_EQ(evaluate(before, inputs), evaluate(after, inputs));
+}
+
+TEST(FoldTransposes, BatchesAndDimensionsThatChangePlacesStay) {
+  const Graph graph = parse(R"hlo(
+ENTRY e {
+  x = f32[2,3,4] parameter(0)
+  y = f32[2,4,5] parameter(1)
+  z = f32[3,2,4] parameter(2)
+  u = f32[4,6] parameter(3)
+  one = f32[1] parameter(4)
+  xt = f32[2,4,3] transpose(x), dimensions={0,2,1}
+  b = f32[2,3,5] dot(xt, y), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={1}, rhs_contracting_dims={1}
+  zt = f32[2,3,4] transpose(z), dimensions={1,0,2}
+  c = f32[2,3,6] dot(zt, u), lhs_contracting_dims={2}, rhs_contracting_dims={0}
+  ut = f32[6,4] transpose(u), dimensions={1,0}
+  outer = f32[6,4,1] dot(ut, one), lhs_contracting_dims={}, rhs_contracting_dims={}
+  ROOT r = (f32[2,3,5], f32[2,3,6], f32[6,4,1]) tuple(b, c, outer)
+}
+)hlo");
+  EXPECT_TRUE(equal(fold_transposes(graph), graph));
 }
 
 }  // namespace TEST_FILE

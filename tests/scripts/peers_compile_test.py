@@ -33,6 +33,23 @@ ENTRY product {
   ROOT out = (f32[24,24], f32[24]) tuple(turned, sums)
 }
 """
+CONVOLUTIONS = """HloModule convolutions
+
+ENTRY convolutions {
+  x = f32[1,8,12,1] parameter(0)
+  w = f32[3,3,1,3] parameter(1)
+  v = f32[3,3,3,4] parameter(2)
+  one = s32[] constant(1)
+  ones = s32[2] broadcast(one), dimensions={}
+  first = s32[1] slice(ones), slice={[0:1]}
+  number = f32[1] convert(first)
+  edge = f32[] reshape(number)
+  first_conv = f32[1,8,12,3] convolution(x, w), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f
+  wide = f32[1,10,14,3] pad(first_conv, edge), padding=0_0x1_1x1_1x0_0
+  up = f32[1,10,14,3] tanh(wide)
+  ROOT second = f32[1,8,12,4] convolution(up, v), window={size=3x3}, dim_labels=b01f_01io->b01f
+}
+"""
 MODULE = """import torch
 def layer():
     return torch.nn.Sequential(torch.nn.LayerNorm(24), torch.nn.Linear(24, 16), torch.nn.GELU()), [torch.randn(8, 24)]
@@ -93,6 +110,13 @@ class Inductor(Peers):
         self.assertTrue(ran["check"]["ok"])
         self.assertEqual(ran["counts"]["library_calls"], 1)
         self.assertEqual([step["ops"] for step in ran["steps"] if step["kind"] == "call"], [["dot"]])
+
+    def test_convolutions_lie_in_memory_as_the_card_has_them_and_numbers_are_followed(self):
+        (self.folder / "convolutions.hlo").write_text(CONVOLUTIONS)
+        self.peer("inductor", self.folder / "convolutions.hlo")
+        ran = self.checked("run", self.folder / "dump", "--check")
+        self.assertTrue(ran["check"]["ok"])
+        self.assertEqual(ran["counts"]["library_calls"], 2)
 
     def test_the_best_configuration_is_no_slower(self):
         times = []

@@ -3,6 +3,7 @@
 
 import itertools
 import json
+import math
 import os
 import pathlib
 import shutil
@@ -159,11 +160,35 @@ class Text(unittest.TestCase):
         self.assertEqual(xla_dump.in_memory_order([1, 2, 3, 4, 5, 6], shape), [1, 4, 2, 5, 3, 6])
         self.assertEqual(xla_dump.packed("bf16", [1.0, -2.0], "c"), b"\x80\x3f\x00\xc0")
 
+    @staticmethod
+    def gemm(epilogue, count, dimensions=""):
+        return hlo.instruction(f'%g = (f32[2,2]{{1,0}}, s8[4]{{0}}) custom-call({", ".join(["%a"] * count)}), custom_call_target="__cublas$lt$matmul", backend_config={{'
+                               f'"gemm_backend_config":{{"alpha_real":1,"beta":0,"epilogue":"{epilogue}","dot_dimension_numbers":{{{dimensions}}}}}}}')
+
+    @unittest.skipUnless(os.environ.get("STITCHWORK"), "STITCHWORK names no command")
+    def test_an_epilogue_of_gelu_is_its_approximation_by_tanh(self):
+        matrix, bias = hlo.Shape("f32", (2, 2), (1, 0)), hlo.Shape("f32", (2,), (0,))
+        contraction = '"lhs_contracting_dimensions":["1"],"rhs_contracting_dimensions":["0"]'
+        a, b, c = [1.0, -2.0, 0.5, 3.0], [0.25, 1.0, -1.0, 0.5], [0.5, -4.0]
+        product = [sum(a[2 * i + k] * b[2 * k + j] for k in (0, 1)) for i in (0, 1) for j in (0, 1)]
+        for epilogue, operands, added in (("GELU", [matrix] * 2, [0, 0]), ("BIAS_GELU", [matrix, matrix, bias], c)):
+            text, count = xla_calls.computes("__cublas$lt$matmul", self.gemm(epilogue, len(operands), contraction), operands)
+            self.assertEqual(count, 1)
+            buffers = {name: {"type": "f32", "shape": [len(v)], "fill": {"values": v}} for name, v in (("a", a), ("b", b), ("c", c), ("r", [0.0] * 4))}
+            buffers["r"]["save"] = "r.npy"
+            step = {"call": "gemm", "computes": text, "operands": ["a", "b", "c"][:len(operands)], "results": ["r"]}
+            with tempfile.TemporaryDirectory() as folder:
+                file = pathlib.Path(folder) / "program.json"
+                file.write_text(json.dumps({"schema": "stitchwork.ptx-program/1", "device": "a100", "modules": [], "buffers": buffers, "steps": [step]}))
+                done = subprocess.run([os.environ["STITCHWORK"], "ptx", "run", file], capture_output=True, text=True)
+                self.assertEqual(done.returncode, 0, done.stderr + text)
+                found = struct.unpack("<4f", (pathlib.Path(folder) / "r.npy").read_bytes()[-16:])
+            for i, x in enumerate(product):
+                x += added[i % 2]
+                self.assertAlmostEqual(found[i], 0.5 * x * (1 + math.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x ** 3))), places=5)
+
     def test_calls_that_nobody_knows_have_no_text(self):
-        def gemm(epilogue, count):
-            return hlo.instruction(f'%g = (f32[2,2]{{1,0}}, s8[4]{{0}}) custom-call({", ".join(["%a"] * count)}), custom_call_target="__cublas$lt$matmul", backend_config={{'
-                                   f'"gemm_backend_config":{{"alpha_real":1,"beta":0,"epilogue":"{epilogue}","dot_dimension_numbers":{{}}}}}}')
-        matrix = hlo.Shape("f32", (2, 2), (1, 0))
+        gemm, matrix = self.gemm, hlo.Shape("f32", (2, 2), (1, 0))
         self.assertIsNotNone(xla_calls.computes("__cublas$lt$matmul", gemm("RELU", 2), [matrix] * 2))
         self.assertIsNone(xla_calls.computes("__cublas$lt$matmul", gemm("GELU_AUX", 2), [matrix] * 2))
         self.assertIsNone(xla_calls.computes("__cublas$lt$matmul", gemm("DEFAULT", 3), [matrix] * 3))
