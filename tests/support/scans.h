@@ -1,5 +1,5 @@
-// Inclusive scans as frameworks write them: cumulative sums by windows, and associative scans (Blelloch 1990)
-// as jax.lax.associative_scan unrolls them, which combine neighbours, scan the halves and put them in turn.
+// Inclusive associative scans (Blelloch 1990) as jax.lax.associative_scan unrolls them: neighbours are
+// combined, the half as many results scanned, and both put in turn.
 #pragma once
 
 #include <fmt/format.h>
