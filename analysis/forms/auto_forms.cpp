@@ -8,9 +8,11 @@
 #include <optional>
 #include <set>
 #include <utility>
+#include <variant>
 
 #include "analysis/judge/cost.h"
 #include "analysis/plan/assemble.h"
+#include "analysis/schedule/evaluations.h"
 #include "analysis/schedule/inlined_kernel.h"
 #include "analysis/schedule/plain_mapping.h"
 #include "core/base/format.h"
@@ -135,8 +137,14 @@ void add_inlined(const Stitched& s, Form& form) {
     }
   });
   if (!maps) return;
-  KernelPlan kernel = inlined_kernel(computation, s.kernel->ops, s.op.outputs, root,
+  auto inlined = inlined_within_maps(computation, s.kernel->ops, s.op.outputs, root,
                                      natural_mapping(computation, computation.node(root)));
+  if (const auto* too_often = std::get_if<NodeId>(&inlined)) {
+    form.refusal = fmt::format("{} would be computed at more than {} indices of the loop's",
+                               s.nodes->name(*too_often), kMostMaps);
+    return;
+  }
+  KernelPlan& kernel = std::get<KernelPlan>(inlined);
   kernel.outputs = materialised(kernel);
   form.kernels.push_back(std::move(kernel));
 }
@@ -239,10 +247,15 @@ double us_of(const Stitched& s, const Form& form) {
 Recipe choose_recipe(const Stitched& s, astitch::Recorder& recorder) {
   using Cut = Recipe::Cut;
   if (is_fixed(s)) return {};
+  const std::string& subject = s.nodes->name(s.op.members.back());
   std::vector<std::pair<Recipe, Form>> tried;
   const auto try_recipe = [&](const Recipe& recipe) {
     Form form = make_form(s, recipe);
-    if (form.kernels.empty()) return;
+    if (form.kernels.empty()) {
+      if (!form.refusal.empty())
+        recorder.add(kFormStep, subject, form.name, [&] { return Verdict::no(form.rule, form.refusal); });
+      return;
+    }
     form.us = us_of(s, form);
     tried.emplace_back(recipe, std::move(form));
   };
@@ -278,7 +291,6 @@ Recipe choose_recipe(const Stitched& s, astitch::Recorder& recorder) {
 
   auto chosen = best();
   if (chosen->second.us > (1 - kOtherForm) * tried.front().second.us) chosen = tried.begin();
-  const std::string& subject = s.nodes->name(s.op.members.back());
   for (auto& [recipe, form] : tried) {
     recorder.add(kFormStep, subject, form.name, [&] {
       const std::string why = fmt::format("{:.2f} us in {}, {} as stitched: {:.2f} us", form.us,

@@ -19,7 +19,8 @@ struct Form {
   std::string name;  ///< "stitched", "cut after phase 1", "whole rows, blocks of 256", ...
   std::string rule;  ///< "auto.stitched", "auto.cut", "auto.apart", "auto.inlined", "auto.xla"
   std::vector<KernelPlan> kernels;
-  double us = 0;  ///< copies beside the kernels, each with its launch gap
+  double us = 0;        ///< copies beside the kernels, each with its launch gap
+  std::string refusal;  ///< why there are no kernels, where that was a choice
 };
 
 /// How a form is made from a stitched kernel: what the search tries, and what is remembered for kernels

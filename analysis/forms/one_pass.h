@@ -3,8 +3,8 @@
 #pragma once
 
 #include "analysis/plan/plan.h"
+#include "analysis/plan/recorder.h"
 #include "analysis/stitching/options.h"
-#include "analysis/stitching/recorder.h"
 #include "occupancy_model/device.h"
 
 namespace stitchwork::astitch {

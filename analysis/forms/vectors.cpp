@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <optional>
 #include <set>
 #include <unordered_map>
 #include <utility>
@@ -217,6 +218,7 @@ void settle_vectors(const Computation& computation, const Device& device, Kernel
 
 void part_diverging_vectors(const Graph& graph, const Device& device, KernelPlan& kernel) {
   const KernelEvaluations of = evaluations(graph.entry_computation(), kernel);
+  std::optional<double> so_far;  // of the kernel as it is, once it has been asked for
   for (std::size_t g = 0; g < kernel.groups.size(); ++g) {
     Group& group = kernel.groups[g];
     if (vectors(group.mapping).width == 1 || is_staged(group.mapping)) continue;
@@ -228,9 +230,13 @@ void part_diverging_vectors(const Graph& graph, const Device& device, KernelPlan
       return !e.load && costs::divergence(e.map, with) > costs::divergence(e.map, without);
     });
     if (!diverges) continue;
-    const double in_vectors = kernel_cost(graph, device, kernel, of).predicted_us;
+    if (!so_far) so_far = kernel_cost(graph, device, kernel, of).predicted_us;
     std::swap(group.mapping, single);
-    if (kernel_cost(graph, device, kernel, of).predicted_us >= in_vectors) std::swap(group.mapping, single);
+    const double parted = kernel_cost(graph, device, kernel, of).predicted_us;
+    if (parted < *so_far)
+      so_far = parted;
+    else
+      std::swap(group.mapping, single);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <boost/container_hash/hash.hpp>
 #include <cstdint>
 #include <iterator>
+#include <limits>
 #include <mutex>
 #include <optional>
 #include <tuple>
@@ -25,8 +26,11 @@ class Walk {
  public:
   /// `made`: what the kernel materialises.
   Walk(const Computation& computation, const KernelPlan& kernel, const std::vector<NodeId>& made,
-       const Group& group)
-      : computation_(computation), kernel_(kernel), made_(made), group_(group) {}
+       const Group& group, int most_maps = std::numeric_limits<int>::max())
+      : computation_(computation), kernel_(kernel), made_(made), group_(group), most_maps_(most_maps) {}
+
+  /// Of an op under more than `most_maps` the number; the walk has ended there. kNoNode: there is none.
+  NodeId too_often() const { return too_often_; }
 
   GroupEvaluations run() {
     result_.placements = propagate(computation_, group_.dominant, group_.mapping, group_.ops);
@@ -42,7 +46,7 @@ class Walk {
       root_ = root;
       level_ = level == kernel_.levels.end() ? 0 : level->second;
       evaluate(open_at(root, placed->second.map, -1));
-      while (!open_.empty()) {
+      while (!open_.empty() && too_often_ == kNoNode) {
         interruption_point();
         Open next = std::move(open_.back());
         open_.pop_back();
@@ -104,7 +108,15 @@ class Walk {
     const std::size_t index = values_.size();
     known_.emplace(Key{op, level_, open.hash}, index);
     values_.push_back({op, std::move(open.map), open.count, root_, load, resident, false, open.by});
-    if (!load) read_operands(values_.back(), open.hash, static_cast<int>(index));
+    if (load) return;
+    count_map(op);
+    read_operands(values_.back(), open.hash, static_cast<int>(index));
+  }
+
+  void count_map(NodeId op) {
+    if (most_maps_ == std::numeric_limits<int>::max() || def(computation_.node(op).op).instructions == 0)
+      return;
+    if (++maps_[op] > most_maps_) too_often_ = op;
   }
 
   /// `hash`: of the reader's map.
@@ -145,6 +157,9 @@ class Walk {
   std::vector<Open> open_;
   NodeId root_ = kNoNode;
   int level_ = 0;
+  int most_maps_;
+  std::unordered_map<NodeId, int> maps_;  ///< of each op, where they are bounded
+  NodeId too_often_ = kNoNode;
 };
 
 /// What a computation's kernels evaluate, by all that it depends on.
@@ -232,6 +247,15 @@ void mark_tiles(const Computation& computation, const KernelPlan& kernel, const 
 
 GroupEvaluations evaluations(const Computation& computation, const KernelPlan& kernel, const Group& group) {
   return Walk(computation, kernel, materialised(kernel), group).run();
+}
+
+std::variant<GroupEvaluations, NodeId> evaluations_within_maps(const Computation& computation,
+                                                               const KernelPlan& kernel, const Group& group) {
+  const std::vector<NodeId> made = materialised(kernel);
+  Walk walk(computation, kernel, made, group, kMostMaps);
+  GroupEvaluations found = walk.run();
+  if (walk.too_often() != kNoNode) return walk.too_often();
+  return found;
 }
 
 KernelEvaluations evaluations(const Computation& computation, const KernelPlan& kernel) {

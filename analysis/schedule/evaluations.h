@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <memory>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "analysis/plan/plan.h"
@@ -50,9 +51,19 @@ struct GroupEvaluations {
   std::vector<NodeId> unplaced;  ///< materialised ops of the group that lie nowhere in its domain
 };
 
+/// Index maps under which a group may compute one op that takes instructions, where a planner has another
+/// choice: generated code has the op once for each, and all that it inlines. A choice, not measured: XLA
+/// stops at 15 copies of a producer (FusionNodeIndexingEvaluation), counting equal ones apart. An associative
+/// scan in one loop had up to 2,000, 138,000 lines of code.
+inline constexpr int kMostMaps = 24;
+
 /// Immediates are not listed. A materialised op of the same kernel is loaded if its scheme (in its own phase:
 /// its scheme there) is Regional or Global, else evaluated in place.
 GroupEvaluations evaluations(const Computation& computation, const KernelPlan& kernel, const Group& group);
+
+/// The same, or the first op found that would be computed under more than kMostMaps index maps.
+std::variant<GroupEvaluations, NodeId> evaluations_within_maps(const Computation& computation,
+                                                               const KernelPlan& kernel, const Group& group);
 
 /// Sets Evaluation::tile by the tiles that the kernel has.
 void mark_tiles(const Computation& computation, const KernelPlan& kernel, const Group& group,

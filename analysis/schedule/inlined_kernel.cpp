@@ -32,10 +32,9 @@ std::vector<NodeId> with_aliases(const Computation& computation, std::vector<Nod
   return ops;
 }
 
-}  // namespace
-
-KernelPlan inlined_kernel(const Computation& computation, std::vector<NodeId> ops,
-                          const std::vector<NodeId>& roots, NodeId dominant, const Dealt& dealt) {
+/// One group under `dealt`, nothing recomputed.
+KernelPlan one_loop(const Computation& computation, std::vector<NodeId> ops, const std::vector<NodeId>& roots,
+                    NodeId dominant, const Dealt& dealt) {
   Group group;
   group.ops = with_aliases(computation, std::move(ops));
   group.dominant = dominant;
@@ -56,12 +55,16 @@ KernelPlan inlined_kernel(const Computation& computation, std::vector<NodeId> op
       if (const auto read = kernel.schemes.find(operand); read != kernel.schemes.end())
         read->second = Scheme::kLocal;
   kernel.groups.push_back(std::move(group));
+  return kernel;
+}
 
-  // What is needed at several indices, or by several threads at one, is computed several times (Figure 5 of
-  // the AStitch paper). Index maps cost nothing to repeat.
+/// What is needed at several indices, or by several threads at one, is computed several times (Figure 5 of
+/// the AStitch paper). Index maps cost nothing to repeat.
+KernelPlan finished(const Computation& computation, const std::vector<NodeId>& roots,
+                    const GroupEvaluations& found, KernelPlan kernel) {
   std::map<NodeId, int> maps;
   std::map<NodeId, double> points;
-  for (const Evaluation& e : evaluations(computation, kernel, kernel.groups[0]).values) {
+  for (const Evaluation& e : found.values) {
     if (e.load || std::binary_search(roots.begin(), roots.end(), e.op)) continue;
     const Node& node = computation.node(e.op);
     points[e.op] += e.count;
@@ -71,6 +74,24 @@ KernelPlan inlined_kernel(const Computation& computation, std::vector<NodeId> op
   }
   finish_plain_launch(computation, kernel);
   return kernel;
+}
+
+}  // namespace
+
+KernelPlan inlined_kernel(const Computation& computation, std::vector<NodeId> ops,
+                          const std::vector<NodeId>& roots, NodeId dominant, const Dealt& dealt) {
+  KernelPlan kernel = one_loop(computation, std::move(ops), roots, dominant, dealt);
+  const GroupEvaluations found = evaluations(computation, kernel, kernel.groups[0]);
+  return finished(computation, roots, found, std::move(kernel));
+}
+
+std::variant<KernelPlan, NodeId> inlined_within_maps(const Computation& computation, std::vector<NodeId> ops,
+                                                     const std::vector<NodeId>& roots, NodeId dominant,
+                                                     const Dealt& dealt) {
+  KernelPlan kernel = one_loop(computation, std::move(ops), roots, dominant, dealt);
+  const auto found = evaluations_within_maps(computation, kernel, kernel.groups[0]);
+  if (const auto* too_often = std::get_if<NodeId>(&found)) return *too_often;
+  return finished(computation, roots, std::get<GroupEvaluations>(found), std::move(kernel));
 }
 
 void mark_recomputed(std::vector<KernelPlan>& kernels) {

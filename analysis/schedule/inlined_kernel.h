@@ -2,6 +2,7 @@
 // in registers only.
 #pragma once
 
+#include <variant>
 #include <vector>
 
 #include "analysis/plan/plan.h"
@@ -13,6 +14,12 @@ namespace stitchwork {
 /// also reads them; an op needed at several indices, or by several threads at one, is Recomputed.
 KernelPlan inlined_kernel(const Computation& computation, std::vector<NodeId> ops,
                           const std::vector<NodeId>& roots, NodeId dominant, const Dealt& dealt);
+
+/// The same, or the first op found that it would compute under more than kMostMaps index maps
+/// (analysis/schedule/evaluations.h).
+std::variant<KernelPlan, NodeId> inlined_within_maps(const Computation& computation, std::vector<NodeId> ops,
+                                                     const std::vector<NodeId>& roots, NodeId dominant,
+                                                     const Dealt& dealt);
 
 /// Marks the inlined ops that several of the kernels compute as Recomputed.
 void mark_recomputed(std::vector<KernelPlan>& kernels);

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "analysis/plan/recorder.h"
 #include "analysis/stitching/nodes.h"
-#include "analysis/stitching/recorder.h"
 #include "analysis/stitching/scope.h"
 
 namespace stitchwork::astitch {

@@ -3,9 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/container_hash/hash.hpp>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
+#include "analysis/schedule/evaluations.h"
 #include "core/index/index_hash.h"
 
 namespace stitchwork::astitch {
@@ -79,6 +85,8 @@ class Walk {
   void visit(NodeId op, std::optional<IndexMap> map) {
     if (!body_.contains(op) || nodes_[op].immediate) return;
     std::vector<Seen>& seen = seen_[op];
+    // It will be stored for its many maps: what more of them read need not be told apart.
+    if (seen.size() > kMostMaps && !candidates_.stored(op) && !nodes_[op].transparent) map.reset();
     const std::uint64_t hash = map ? hash_of(*map) : 0;
     if (std::any_of(seen.begin(), seen.end(),
                     [&](const Seen& other) { return other.hash == hash && other.map == map; }))
@@ -108,6 +116,53 @@ class Walk {
   std::size_t visits_ = 0, most_visits_ = 0;
 };
 
+/// What groups of a computation read, by all that it depends on: rounds of a form, and forms of a kernel, ask
+/// again for most groups.
+class KnownReads {
+ public:
+  using Key = std::vector<std::int64_t>;
+
+  static Key key_of(const Body& body, const Candidates& candidates, const OpGroup& group,
+                    const std::vector<NodeId>& readers) {
+    Key key{static_cast<std::int64_t>(reinterpret_cast<std::intptr_t>(group.placements.get())),
+            std::ssize(readers)};
+    for (const NodeId id : readers) key.insert(key.end(), {id, is_across(group, id)});
+    for (const NodeId id : group.ops) {
+      key.insert(key.end(), {id, candidates.stored(id)});
+      for (const NodeId operand : body.nodes->node(id).operands)
+        key.push_back(!body.contains(operand) ? 0 : candidates.stored(operand) ? 1 : 2);
+    }
+    return key;
+  }
+
+  std::optional<GroupReads> find(const Key& key) {
+    const std::lock_guard lock(mutex_);
+    const auto found = kept_.find(key);
+    return found == kept_.end() ? std::nullopt : std::optional(found->second.second);
+  }
+
+  void keep(Key key, const OpGroup& group, const GroupReads& of) {
+    const std::size_t size = 1 + of.reads.size() + of.maps.size();
+    const std::lock_guard lock(mutex_);
+    // A choice, not measured: some ten MB. Rounds ask again for what they asked for lately.
+    constexpr std::size_t kMost = 50'000;
+    if (size_ += size; size_ > kMost) {
+      kept_.clear();
+      size_ = size;
+    }
+    kept_.emplace(std::move(key), std::pair(group.placements, of));
+  }
+
+ private:
+  struct Hash {
+    std::size_t operator()(const Key& key) const { return boost::hash_range(key.begin(), key.end()); }
+  };
+  std::mutex mutex_;
+  /// With the placements that a key names, so that no others take their address.
+  std::unordered_map<Key, std::pair<std::shared_ptr<const Placements>, GroupReads>, Hash> kept_;
+  std::size_t size_ = 0;
+};
+
 }  // namespace
 
 GroupReads group_reads(const Body& body, const Candidates& candidates, const OpGroup& group) {
@@ -116,9 +171,13 @@ GroupReads group_reads(const Body& body, const Candidates& candidates, const OpG
 
 GroupReads group_reads(const Body& body, const Candidates& candidates, const OpGroup& group,
                        const std::vector<NodeId>& readers) {
+  auto& known = body.nodes->computation->derived.get<KnownReads>();
+  KnownReads::Key key = KnownReads::key_of(body, candidates, group, readers);
+  if (auto found = known.find(key)) return *found;
   GroupReads result;
   Walk walk(body, candidates, result);
   for (const NodeId id : readers) walk.from(group, id);
+  known.keep(std::move(key), group, result);
   return result;
 }
 

@@ -12,8 +12,8 @@
 
 #include "analysis/plan/constraints.h"
 #include "analysis/plan/plan.h"
+#include "analysis/plan/recorder.h"
 #include "analysis/stitching/nodes.h"
-#include "analysis/stitching/recorder.h"
 
 namespace stitchwork::astitch {
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "analysis/judge/value.h"
+#include "analysis/schedule/evaluations.h"
 #include "occupancy_model/barrier.h"
 #include "occupancy_model/hardware.h"
 
@@ -12,8 +13,8 @@ namespace stitchwork::astitch {
 namespace {
 
 /// Distinct maps of one op in one group up to which it is never stored for that reason
-/// (docs/planners/astitch.md), and beyond which it always is: expressions must not grow without bound.
-constexpr int kFewMaps = 4, kTooManyMaps = 24;
+/// (docs/planners/astitch.md); beyond kMostMaps it always is: expressions must not grow without bound.
+constexpr int kFewMaps = 4;
 
 /// What computing one element of an op takes with all it inlines, in each lane of a warp, and the bytes that
 /// an element loads.
@@ -163,7 +164,7 @@ bool amend(const Stitched& stitched, const Device& device, Amendments& amendment
     const double recompute_us = share_us(device, cone.warp, again / kWarp, again * cone.bytes);
     const double store_us =
         share_us(device, {}, 0, (uses + 1) * elements * byte_size(nodes.node(op).shape.dtype)) + barrier;
-    const bool store = recompute_us > store_us || maps[op] > kTooManyMaps;
+    const bool store = recompute_us > store_us || maps[op] > kMostMaps;
     recorder.add("dominants", nodes.name(op), "", [&] {
       const std::string numbers =
           fmt::format("{} groups, {} maps: recomputing takes {:.2f} us, storing {:.2f} us", by.size(),

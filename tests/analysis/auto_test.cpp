@@ -3,16 +3,19 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 
 #include "analysis/judge/cost.h"
 #include "analysis/plan/recorder.h"
 #include "analysis/planners/planner.h"
+#include "analysis/schedule/evaluations.h"
 #include "analysis/verify/verify.h"
 #include "core/hlo/hlo_text.h"
 #include "tests/support/graphs.h"
 #include "tests/support/paper.h"
 #include "tests/support/random_graph.h"
 #include "tests/support/rotation.h"
+#include "tests/support/scans.h"
 
 namespace stitchwork {
 namespace TEST_FILE {
@@ -59,6 +62,37 @@ TEST(Auto, OneLoopGivesSeveralValuesOfOneShape) {
     EXPECT_EQ(plan.kernels[0].launch.grid_barriers, 0);
     EXPECT_LT(plan.predicted_us, 0.97 * predicted(graph, device(id), "astitch"));
   }
+}
+
+/// The most index maps under which a group of the plan's kernels computes one op that takes instructions.
+int most_maps(const Graph& graph, const FusionPlan& plan) {
+  const Computation& computation = graph.entry_computation();
+  int most = 0;
+  for (const KernelEvaluations& kernel : evaluations(computation, plan))
+    for (const GroupEvaluations& group : kernel) {
+      std::map<NodeId, int> maps;
+      for (const Evaluation& e : group.values)
+        if (!e.load && def(computation.node(e.op).op).instructions > 0) most = std::max(most, ++maps[e.op]);
+    }
+  return most;
+}
+
+TEST(Auto, ComputesNoOpAtMoreIndicesThanCodeHasRoomFor) {
+  // In one loop a scan's first sums are computed at hundreds of indices, each by an expression of its own.
+  const Graph graph = graph_of(testing::ScanText(64, 256, 1, testing::ScanStep::kSum).text());
+  const FusionPlan plan = make_plan(graph, device("h200"), "auto", {.record_decisions = true});
+  const auto refused = std::ranges::find_if(plan.decisions, [](const Decision& decision) {
+    return decision.step == kFormStep && decision.verdict.rule == "auto.inlined";
+  });
+  ASSERT_NE(refused, plan.decisions.end());
+  EXPECT_FALSE(refused->verdict.ok);
+  EXPECT_THAT(refused->verdict.why, HasSubstr("would be computed at more than 24 indices"));
+  for (const testing::ScanStep step : {testing::ScanStep::kSum, testing::ScanStep::kRecurrence})
+    for (const int axis : {0, 1}) {
+      const Graph scan = graph_of(testing::ScanText(128, 128, axis, step).text());
+      for (const char* planner : {"astitch", "auto"})
+        EXPECT_LE(most_maps(scan, make_plan(scan, device("h200"), planner)), kMostMaps) << planner << axis;
+    }
 }
 
 TEST(Auto, RandomGraphsPlanValidly) {

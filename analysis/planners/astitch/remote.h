@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "analysis/plan/plan.h"
+#include "analysis/plan/recorder.h"
 #include "analysis/stitching/options.h"
-#include "analysis/stitching/recorder.h"
 #include "analysis/stitching/scope.h"
 
 namespace stitchwork::astitch {

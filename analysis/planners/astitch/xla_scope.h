@@ -2,9 +2,9 @@
 // section 6.1.3).
 #pragma once
 
+#include "analysis/plan/recorder.h"
 #include "analysis/stitching/nodes.h"
 #include "analysis/stitching/options.h"
-#include "analysis/stitching/recorder.h"
 #include "occupancy_model/device.h"
 
 namespace stitchwork::astitch {
