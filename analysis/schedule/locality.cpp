@@ -24,8 +24,25 @@ IndexMap of_task(const IndexMap& map, const Mapping& mapping, std::int64_t task)
   return compose(box, map);
 }
 
+/// range_of where the map's guards hold: those on quotients and remainders narrow these too.
+Interval guarded_range(const IndexExpr& expr, const IndexMap& map) {
+  Interval sum{expr.constant, expr.constant};
+  for (const IndexTerm& term : expr.terms) {
+    IndexExpr atom;
+    atom.terms.push_back(term);
+    atom.terms.front().coefficient = 1;
+    Interval range = range_of(atom, map);
+    for (const Constraint& guard : map.constraints)
+      if (guard.expr == atom)
+        range = {std::max(range.lo, guard.range.lo), std::min(range.hi, guard.range.hi)};
+    const std::int64_t a = term.coefficient * range.lo, b = term.coefficient * range.hi;
+    sum = {sum.lo + std::min(a, b), sum.hi + std::max(a, b)};
+  }
+  return sum;
+}
+
 Interval hull(const IndexMap& map, const std::vector<std::int64_t>& extents) {
-  return range_of(linearize(map.results, extents), map);
+  return guarded_range(linearize(map.results, extents), map);
 }
 
 /// Tasks that are looked at one by one, where locality does not follow from the maps: time, no truth.
@@ -54,7 +71,7 @@ bool follows_from_maps(const IndexMap& need, const Mapping& needs, std::int64_t 
   of_task.results = {IndexExpr::dim(0) * task_rows(needs) + IndexExpr::dim(1), IndexExpr::dim(2)};
   const IndexMap element = compose(of_task, need);
   const IndexExpr place = linearize(element.results, extents) - IndexExpr::dim(0) * elements;
-  const Interval range = range_of(simplify(place, element), element);
+  const Interval range = guarded_range(simplify(place, element), element);
   return range.lo >= 0 && range.hi < elements;
 }
 

@@ -153,27 +153,7 @@ std::string to_text(const IndexMap& map) {
   return text;
 }
 
-Interval range_of(const IndexExpr& expr, const IndexMap& map) {
-  const AtomRanges ranges = atom_ranges(map);
-  Interval sum{expr.constant, expr.constant};
-  for (const IndexTerm& term : expr.terms) {
-    IndexExpr atom;
-    atom.terms.push_back(term);
-    atom.terms.front().coefficient = 1;
-    Interval range = range_within(atom, ranges);
-    // Leaves are narrowed in `ranges`; of a quotient or a remainder a constraint says more than its leaves
-    // do.
-    if (is_compound(term))
-      for (const Constraint& original : map.constraints) {
-        const Constraint c = normalized(original);
-        const Interval both{std::max(range.lo, c.range.lo), std::min(range.hi, c.range.hi)};
-        if (c.expr == atom && !both.empty()) range = both;
-      }
-    const std::int64_t k = term.coefficient;
-    sum = {sum.lo + k * (k > 0 ? range.lo : range.hi), sum.hi + k * (k > 0 ? range.hi : range.lo)};
-  }
-  return sum;
-}
+Interval range_of(const IndexExpr& expr, const IndexMap& map) { return range_within(expr, atom_ranges(map)); }
 
 IndexExpr simplify(const IndexExpr& expr, const IndexMap& context) {
   const AtomRanges ranges = atom_ranges(context);

@@ -61,14 +61,6 @@ TEST(IndexExpr, RangesAreExactForAffineAndHullsForMod) {
   EXPECT_EQ(range_of(floordiv(d(0) - v(1), 4), map), (Interval{-1, 2}));
 }
 
-TEST(IndexExpr, ConstraintsOnQuotientsAndRemaindersNarrowThem) {
-  IndexMap map = context({48});
-  map.constraints = {{floordiv(d(0), 16), {1, 2}}, {mod(d(0), 16) * 2 + v(3), {5, 9}}};
-  EXPECT_EQ(range_of(floordiv(d(0), 16) * 3 - v(1), map), (Interval{2, 5}));
-  EXPECT_EQ(range_of(mod(d(0), 16) * -1, map), (Interval{-3, -1}));
-  EXPECT_EQ(range_of(floordiv(d(0), 8), map), (Interval{0, 5}));
-}
-
 TEST(IndexExpr, TextBindsFloordivTighterThanSums) {
   EXPECT_EQ(to_text(floordiv(d(0) * 5 + d(1), 3) * 2 + mod(d(1), 4)),
             "((d0 * 5 + d1) floordiv 3) * 2 + d1 mod 4");
