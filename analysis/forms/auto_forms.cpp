@@ -244,7 +244,7 @@ double us_of(const Stitched& s, const Form& form) {
   return form.us + s.options->judge->worth(*s.nodes->graph, *s.device, form.kernels).us;
 }
 
-Recipe choose_recipe(const Stitched& s, astitch::Recorder& recorder) {
+Recipe choose_recipe(const Stitched& s, Recorder& recorder) {
   using Cut = Recipe::Cut;
   if (is_fixed(s)) return {};
   const std::string& subject = s.nodes->name(s.op.members.back());

@@ -68,7 +68,7 @@ double us_of(const Stitched& stitched, const Form& form);
 /// The cheapest form: first of the cuts, then each without split rows, then the best in other blocks. Where
 /// overrides of its ops fix a choice, forms that would undo it are left out. The stitched form
 /// stays where no other is clearly faster. All forms tried are recorded.
-Recipe choose_recipe(const Stitched& stitched, astitch::Recorder& recorder);
+Recipe choose_recipe(const Stitched& stitched, Recorder& recorder);
 
 /// Kernels of equal signature have the same forms: ops, what they reduce by, shapes, how they read each other
 /// and what is read outside. Names and constants do not count, but for whether sums begin at zero.

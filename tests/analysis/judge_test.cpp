@@ -69,7 +69,7 @@ Searched searched(const Graph& graph, const char* target, const PlanJudge& judge
   astitch::Options options;
   options.tuned = true;
   options.judge = &judge;
-  astitch::Recorder silent(false);
+  Recorder silent(false);
   const astitch::Scope scope = astitch::find_scope(nodes, options.max_ops, silent);
   return astitch::search(nodes, scope.stitch_ops.at(0), device(target), options);
 }

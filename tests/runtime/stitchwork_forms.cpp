@@ -133,7 +133,7 @@ void list_all(std::uint32_t seed, std::int64_t max_elements, const std::vector<s
     const Device& target = device(id);
     astitch::Options options;
     options.tuned = true;
-    astitch::Recorder silent(false);
+    Recorder silent(false);
     const astitch::Scope scope = astitch::find_scope(nodes, options.max_ops, silent);
     // Kernels alone: what several of a graph exchange is no form's doing.
     if (scope.stitch_ops.size() != 1) continue;

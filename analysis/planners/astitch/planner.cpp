@@ -9,7 +9,7 @@ namespace stitchwork {
 FusionPlan plan_astitch(const Graph& graph, const Device& device, const PlanOptions& options) {
   const astitch::Options knobs = astitch::read_options(graph, device, options);
   const astitch::Nodes nodes = astitch::node_facts(graph);
-  astitch::Recorder recorder(options.record_decisions);
+  Recorder recorder(options.record_decisions);
   std::vector<KernelPlan> kernels;
   if (knobs.exhaustive_stitching) {
     const astitch::Scope scope = astitch::find_scope(nodes, knobs.max_ops, recorder, knobs.constraints);

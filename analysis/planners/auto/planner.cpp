@@ -64,7 +64,7 @@ void forget_places(const astitch::Nodes& nodes, const std::vector<std::vector<No
 
 /// Of kernels in a stitched one's place: what each reads of the others, and that their form was chosen.
 void record_cuts(const Graph& graph, const std::vector<KernelPlan>& kernels, const Verdict& why,
-                 astitch::Recorder& recorder) {
+                 Recorder& recorder) {
   if (!recorder.enabled()) return;
   const Computation& computation = graph.entry_computation();
   std::set<NodeId> made;
@@ -223,7 +223,7 @@ void leave_to_call(astitch::Nodes& nodes, const std::vector<NodeId>& call) {
 /// Returns those calls.
 std::vector<std::vector<NodeId>> take_epilogues(astitch::Nodes& nodes, const Device& device,
                                                 const astitch::Options& knobs, bool tf32, Base& base,
-                                                astitch::Recorder& recorder) {
+                                                Recorder& recorder) {
   const std::vector<automatic::Absorption> parts =
       automatic::absorptions(nodes, base.candidates(), knobs.constraints);
   std::vector<std::vector<Candidate>> candidates;
@@ -268,7 +268,7 @@ std::vector<std::vector<NodeId>> take_epilogues(astitch::Nodes& nodes, const Dev
 
 /// Takes every recomputation that the judge says is faster by more than it can be wrong.
 void recompute(const astitch::Nodes& nodes, const Device& device, const astitch::Options& knobs, Base& base,
-               astitch::Recorder& recorder) {
+               Recorder& recorder) {
   const std::string kStep = "recompute";
   const std::vector<Candidate> ops = base.candidates();
   const std::vector<automatic::Recomputation> parts =
@@ -334,7 +334,7 @@ std::vector<Chosen> choose_forms(const astitch::Nodes& nodes, const Device& devi
   std::vector<Chosen> chosen(base.kernels.size());
   parallel_for(distinct.size(), [&](std::size_t d) {
     const std::size_t k = distinct[d];
-    astitch::Recorder recorder(records);
+    Recorder recorder(records);
     chosen[k].recipe = automatic::choose_recipe(stitched(k), recorder);
     chosen[k].decisions = recorder.take();
   });
@@ -352,7 +352,7 @@ FusionPlan plan_auto(const Graph& graph, const Device& device, const PlanOptions
   FusionPlan plan = plan_astitch(graph, device, options);
   const astitch::Options knobs = astitch::read_options(graph, device, options);
   astitch::Nodes nodes = astitch::node_facts(graph);
-  astitch::Recorder recorder(options.record_decisions);
+  Recorder recorder(options.record_decisions);
 
   Base base(nodes, std::move(plan.kernels));
   std::vector<KernelPlan> loose;
