@@ -14,25 +14,16 @@
 #include "experiments/sqlite.h"
 #include "experiments/store.h"
 #include "tests/experiments/sample_trial.h"
+#include "tests/experiments/store_query.h"
 
 namespace stitchwork {
 namespace TEST_FILE {
 
 namespace fs = std::filesystem;
+using testing::count;
 using testing::sample_model;
 using testing::sample_result;
-
-std::int64_t count(const Store& store, const std::string& query) {
-  Statement statement(store.handle(), query);
-  EXPECT_TRUE(statement.step());
-  return statement.integer(0);
-}
-
-std::string text(const Store& store, const std::string& query) {
-  Statement statement(store.handle(), query);
-  EXPECT_TRUE(statement.step());
-  return statement.text(0);
-}
+using testing::text;
 
 /// Forks; the child runs `body` and exits with 0 if it did not throw.
 template <typename Body>

@@ -1,17 +1,12 @@
 #include "experiments/store.h"
 
-#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
-#include <thread>
 
 #include "core/base/error.h"
 #include "core/base/file.h"
@@ -20,27 +15,18 @@
 #include "experiments/schema.h"
 #include "experiments/sqlite.h"
 #include "tests/experiments/sample_trial.h"
+#include "tests/experiments/store_query.h"
 
 namespace stitchwork {
 namespace TEST_FILE {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
+using testing::count;
 using ::testing::HasSubstr;
 using testing::sample_model;
 using testing::sample_result;
-
-std::int64_t count(const Store& store, const std::string& query) {
-  Statement statement(store.handle(), query);
-  EXPECT_TRUE(statement.step());
-  return statement.integer(0);
-}
-
-std::string text(const Store& store, const std::string& query) {
-  Statement statement(store.handle(), query);
-  EXPECT_TRUE(statement.step());
-  return statement.text(0);
-}
+using testing::text;
 
 /// Opening `path` throws an Error of that message and leaves the file as it was, with nothing beside it.
 void expect_refused(const std::string& path, const ::testing::Matcher<std::string>& message) {
