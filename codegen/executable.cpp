@@ -9,6 +9,7 @@
 #include "codegen/compile/cache.h"
 #include "codegen/compile/compiler.h"
 #include "codegen/compile/lines.h"
+#include "codegen/compile/ptxas.h"
 #include "core/base/error.h"
 #include "core/base/parallel.h"
 #include "core/base/sha256.h"
@@ -53,6 +54,7 @@ class Compilation {
     // Into the cache with each program: who interrupts a long compilation keeps what is done.
     parallel_for(programs.size(), [&](std::size_t p) {
       make(programs[p]);
+      ask_together(programs[p]);
       for (Job* job : programs[p]) finish(*job);
     });
   }
@@ -124,6 +126,17 @@ class Compilation {
         jobs[j]->result.ptx =
             made[j] ? std::move(*made[j]) : compile_ptx(compiler_, jobs[j]->source, architecture_);
       });
+  }
+
+  /// What ptxas says of those that it can be asked of together; the others are asked of alone, by finish.
+  void ask_together(const std::vector<Job*>& jobs) const {
+    if (ptxas_.empty() || jobs.size() < 2) return;
+    const auto begin = Clock::now();
+    std::vector<std::string> ptx;
+    for (const Job* job : jobs) ptx.push_back(job->result.ptx);
+    const auto uses = run_ptxas_together(ptxas_, ptx, jobs.front()->entry, architecture_);
+    for (std::size_t j = 0; j < jobs.size(); ++j) jobs[j]->result.use = uses[j];
+    for (Job* job : jobs) job->ms += ms_since(begin) / static_cast<double>(jobs.size());
   }
 
   /// What ptxas says of it, and into the cache.

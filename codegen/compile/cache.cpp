@@ -7,6 +7,7 @@
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/sha256.h"
+#include "core/base/version.h"
 #include "core/hlo/hlo_text.h"
 
 namespace stitchwork {
@@ -48,7 +49,7 @@ KernelCache::KernelCache(const std::string& folder) {
 }
 
 std::string KernelCache::key(const std::string& source, const PtxCompiler& compiler, int architecture) {
-  return sha256_hex(fmt::format("2\n{}\n{}\n{}", compiler.id, architecture, source));
+  return sha256_hex(fmt::format("{}\n{}\n{}\n{}", compile_version(), compiler.id, architecture, source));
 }
 
 std::optional<CachedKernel> KernelCache::read(const std::string& key) const {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "codegen/compile/compiler.h"
+#include "codegen/compile/ptxas.h"
 
 namespace stitchwork {
 
@@ -20,8 +21,8 @@ class KernelCache {
   /// "" is ${XDG_CACHE_HOME:-~/.cache}/stitchwork/kernels, "none" caches nothing.
   explicit KernelCache(const std::string& folder);
 
-  /// Key of a kernel: SHA-256 of the entries' version (2: registers counted under their bound), compiler,
-  /// architecture and source.
+  /// Key of a kernel: SHA-256 of this program's way to compile (compile_version), the compiler, architecture
+  /// and source.
   static std::string key(const std::string& source, const PtxCompiler& compiler, int architecture);
   /// Nothing where the entry is absent, incomplete or damaged: it is then compiled again.
   std::optional<CachedKernel> read(const std::string& key) const;

@@ -53,23 +53,6 @@ Code compile_code(const PtxCompiler& compiler, const std::string& source, int ar
 /// Whether compile_code makes machine code that `device` executes: NVRTC, which still knows its architecture.
 bool compiles_for(const PtxCompiler& compiler, const Device& device);
 
-/// What ptxas says a kernel uses.
-struct RegisterUse {
-  int registers = 0;
-  std::int64_t spill_bytes = 0;  ///< stores + loads, static
-  std::int64_t shared_bytes = 0;
-};
-/// Path of ptxas ("" if there is none) and its verdict; empty where it fails (an older ptxas than the PTX).
-/// Throws Error with the resource and its limit where a kernel uses too much of one.
-std::string find_ptxas();
-std::optional<RegisterUse> run_ptxas(const std::string& ptxas, const std::string& ptx, int architecture);
-/// The PTX with the register bound that its .minnctapersm implies written out as .maxnreg. ptxas ignores a
-/// .minnctapersm its architecture cannot hold, and a V100's kernel (2 blocks of 1024 threads) may be compiled
-/// for sm_75, which holds one; its registers would then be counted without a bound.
-std::string bounded_registers(const std::string& ptx);
-/// Parses `ptxas -v`.
-std::optional<RegisterUse> parse_ptxas(const std::string& log);
-
 /// The first line of a compiler's log that tells of an error; the first line if none does.
 std::string first_error(const std::string& log);
 

@@ -4,6 +4,7 @@
 
 #include "codegen/compile/compiler.h"
 #include "codegen/compile/process.h"
+#include "codegen/compile/ptxas.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
 

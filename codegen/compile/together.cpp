@@ -12,8 +12,6 @@
 namespace stitchwork {
 namespace {
 
-std::string name_of(std::size_t kernel) { return fmt::format("sw_entry_{}", kernel); }
-
 bool is_of_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
 /// The macros that a source leaves defined whatever the compiler, in their order.
@@ -96,13 +94,23 @@ std::string replaced(std::string_view text, std::string_view from, std::string_v
   }
 }
 
+/// What stands in front of a module, and in front of the entries that use it.
+constexpr std::array kHead{"//", ".version ", ".target ", ".address_size "};
+constexpr std::string_view kShared = ".extern .shared ";
+
+bool is_head(std::string_view line) {
+  return std::ranges::any_of(kHead, [&](const char* known) { return line.starts_with(known); });
+}
+
 }  // namespace
+
+std::string entry_name(std::size_t kernel) { return fmt::format("sw_entry_{}", kernel); }
 
 std::string joined(const std::vector<std::string_view>& sources, std::string_view entry) {
   std::string all;
   for (std::size_t i = 0; i < sources.size(); ++i) {
-    all += fmt::format("namespace sw_{} {{\n#define {} {}\n{}\n#undef {}\n", i, entry, name_of(i), sources[i],
-                       entry);
+    all += fmt::format("namespace sw_{} {{\n#define {} {}\n{}\n#undef {}\n", i, entry, entry_name(i),
+                       sources[i], entry);
     for (const std::string_view macro : macros_of(sources[i])) all += fmt::format("#undef {}\n", macro);
     all += "}\n";
   }
@@ -112,18 +120,15 @@ std::string joined(const std::vector<std::string_view>& sources, std::string_vie
 std::vector<std::optional<std::string>> separated(std::string_view ptx,
                                                   const std::vector<std::string_view>& sources,
                                                   std::string_view entry) {
-  constexpr std::array kHead{"//", ".version ", ".target ", ".address_size "};
-  constexpr std::string_view kBegin = "\t// .globl\t", kShared = ".extern .shared ";
+  constexpr std::string_view kBegin = "\t// .globl\t";
   std::vector<std::optional<std::string>> result(sources.size());
   std::vector<std::string> names;
-  for (std::size_t i = 0; i < sources.size(); ++i) names.push_back(name_of(i));
+  for (std::size_t i = 0; i < sources.size(); ++i) names.push_back(entry_name(i));
   std::string head;
   std::size_t at = ptx.find(kBegin);
   if (at == std::string_view::npos) return result;
   for (const std::string_view line : lines_of(ptx.substr(0, at))) {
-    if (!line.empty() &&
-        std::ranges::none_of(kHead, [&](const char* known) { return line.starts_with(known); }))
-      return result;
+    if (!line.empty() && !is_head(line)) return result;
     head += fmt::format("{}\n", line);
   }
   std::set<std::string_view> foreign;  // names of the module's own: tables of the sine's, functions
@@ -155,6 +160,26 @@ std::vector<std::optional<std::string>> separated(std::string_view ptx,
     if (text && std::ranges::any_of(foreign, [&](std::string_view name) { return has_name(*text, name); }))
       text.reset();
   return result;
+}
+
+bool PtxTogether::add(std::string_view ptx) {
+  std::string head, shared, entry;
+  for (const std::string_view line : lines_of(ptx)) {
+    if (entry.empty() && line.starts_with(kShared))
+      shared += fmt::format("{}\n", line);
+    else if (entry.empty() && is_head(line))
+      head += line.starts_with("//") ? std::string() : fmt::format("{}\n", line);
+    else if (!entry.empty() || line.starts_with('.'))
+      entry += fmt::format("{}\n", line);
+  }
+  if (!is_one_entry(entry, entry_)) return false;
+  if (kernels_ > 0 && head != head_) return false;
+  if (!shared.empty() && !shared_.empty() && shared != shared_) return false;
+  head_ = head;
+  if (shared_.empty()) shared_ = shared;
+  const std::size_t parameters = entry.find('(');
+  entries_ += fmt::format(".visible .entry {}{}", entry_name(kernels_++), entry.substr(parameters));
+  return true;
 }
 
 }  // namespace stitchwork

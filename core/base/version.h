@@ -17,5 +17,7 @@ const Version& version();
 /// 12 hexadecimal digits that change with every source that plans, code, simulation and timing follow from
 /// (scripts/results_version.cmake). Numbers of different versions are not of one kind.
 const std::string& results_version();
+/// The same of the sources that make PTX and machine code of CUDA C++ (codegen/compile).
+const std::string& compile_version();
 
 }  // namespace stitchwork

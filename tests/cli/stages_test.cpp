@@ -9,6 +9,7 @@
 
 #include "codegen/compile/compiler.h"
 #include "codegen/compile/disassemble.h"
+#include "codegen/compile/ptxas.h"
 #include "core/base/file.h"
 #include "tests/cli/run_command.h"
 #include "tests/support/json_schema.h"

@@ -97,7 +97,6 @@ TEST(Branches, ManyComputedOperandsSpillNothing) {
   for (const char* planner : {"astitch", "xla"}) {
     const FusionPlan plan = make_plan(graph, target, planner);
     CompileOptions options;
-    options.cache_dir = STITCHWORK_BINARY_DIR "/test-kernels";
     const Executable executable = compile(graph, target, plan, options);
     for (const CompiledKernel& kernel : executable.kernels) {
       if (!kernel.spill_bytes) GTEST_SKIP() << "no ptxas";
@@ -114,7 +113,6 @@ TEST(Branches, TheEstimateHoldsForLightOperands) {
     const Graph graph = side_by_side(operands, rows, width);
     const FusionPlan plan = make_plan(graph, target, "astitch");
     CompileOptions options;
-    options.cache_dir = STITCHWORK_BINARY_DIR "/test-kernels";
     const RunResult run =
         run_simulated(graph, target, compile(graph, target, plan, options), generate_inputs(graph, 0));
     EXPECT_NEAR(plan.predicted_us / run.total_us, 1, 0.16) << operands << " of " << rows << "x" << width;
@@ -152,7 +150,6 @@ TEST(Branches, PiecesOfAWarpAreComputedOneAfterTheOther) {
     const std::int64_t rows = 400000 / (pieces * width);
     const Graph graph = long_pieces(pieces, rows, width);
     CompileOptions options;
-    options.cache_dir = STITCHWORK_BINARY_DIR "/test-kernels";
     const auto simulated = [&](const FusionPlan& plan) {
       const RunResult run =
           run_simulated(graph, target, compile(graph, target, plan, options), generate_inputs(graph, 0));

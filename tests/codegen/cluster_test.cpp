@@ -5,6 +5,7 @@
 
 #include "analysis/json/plan_json.h"
 #include "codegen/compile/ptx_target.h"
+#include "codegen/compile/ptxas.h"
 #include "core/base/error.h"
 #include "tests/codegen/planned.h"
 #include "tests/codegen/workloads.h"

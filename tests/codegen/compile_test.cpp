@@ -9,6 +9,7 @@
 
 #include "codegen/compile/cache.h"
 #include "codegen/compile/process.h"
+#include "codegen/compile/ptxas.h"
 #include "codegen/write.h"
 #include "core/base/error.h"
 #include "core/base/file.h"

@@ -42,7 +42,6 @@ Ran ran(const Graph& graph, const std::string& compiler, bool fast_math, const s
   CompileOptions options;
   options.compiler = compiler;
   options.ptxas = false;
-  options.cache_dir = STITCHWORK_BINARY_DIR "/test-kernels";
   options.fast_math = fast_math;
   Ran result{compile(graph, target, make_plan(graph, target, "xla"), options), {}};
   result.run = run_simulated(graph, target, result.executable, inputs);

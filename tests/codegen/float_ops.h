@@ -180,7 +180,6 @@ inline std::vector<Literal> run_in_one_kernel(const Graph& graph, const std::str
   options.compiler = compiler;
   options.ptxas = false;
   options.fast_math = fast_math;
-  options.cache_dir = STITCHWORK_BINARY_DIR "/test-kernels";
   RunResult run = run_simulated(graph, target, compile(graph, target, plan, options), inputs);
   for (const sim::Finding& finding : run.findings)
     ADD_FAILURE() << compiler << ": " << sim::name(finding.kind) << ": " << finding.message;

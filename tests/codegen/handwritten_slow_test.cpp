@@ -4,6 +4,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "codegen/compile/ptxas.h"
 #include "tests/codegen/judged.h"
 
 namespace stitchwork::testing {

@@ -102,7 +102,6 @@ inline sim::Counters expect_correct(const Graph& graph, const FusionPlan& plan, 
     CompileOptions options;
     options.compiler = compiler;
     options.ptxas = false;
-    options.cache_dir = STITCHWORK_BINARY_DIR "/test-kernels";
     const Executable executable = compile(graph, target, plan, options);
     const RunResult run = run_simulated(graph, target, executable, judge.inputs());
     for (const sim::Finding& finding : run.findings)

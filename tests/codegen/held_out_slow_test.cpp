@@ -40,7 +40,6 @@ FusionPlan planned(const Graph& graph, const Device& target, Knobs knobs = {}) {
 double simulated_us(const Graph& graph, const Device& target, const FusionPlan& plan) {
   CompileOptions options;
   options.ptxas = false;
-  options.cache_dir = STITCHWORK_BINARY_DIR "/test-kernels";
   const Executable executable = compile(graph, target, plan, options);
   RunOptions run;
   run.sampled = true;

@@ -84,7 +84,6 @@ inline Judged judge(const Graph& graph, const Device& target,
     return make_plan(graph, target, "astitch", options);
   };
   CompileOptions compile_options;
-  compile_options.cache_dir = STITCHWORK_BINARY_DIR "/test-kernels";
   const Executable executable = compile_settled(graph, target, replan({}), replan, compile_options);
   const std::vector<Literal> inputs = fillers(graph);
   RunOptions run_options;

@@ -133,7 +133,6 @@ TEST(LongRun, OpsOfManyInstructionsAreFunctions) {
   const FusionPlan plan = make_plan(graph, device("v100"), "xla");
   ASSERT_EQ(plan.kernels.size(), 1u);
   CompileOptions options;
-  options.cache_dir = STITCHWORK_BINARY_DIR "/test-kernels";
   EXPECT_LT(compile(graph, device("v100"), plan, options).kernels[0].ptx.size(), std::size_t{1} << 20);
   testing::expect_correct(graph, plan);
 }

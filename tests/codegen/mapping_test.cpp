@@ -210,7 +210,6 @@ TEST(Mapping, UnevenTasksTakeAsLongAsTheMost) {
   SKIP_WITHOUT_COMPILER();
   const Device target = testing::share_of("v100", 8);
   CompileOptions options;
-  options.cache_dir = STITCHWORK_BINARY_DIR "/test-kernels";
   std::mt19937 random(3);
   for (int drawn = 0; drawn < 4; ++drawn) {
     const std::int64_t blocks = 8, cols = 2000 + static_cast<std::int64_t>(random() % 3000);

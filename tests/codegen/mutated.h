@@ -20,7 +20,6 @@ struct Made {
 inline CompileOptions fault_options() {
   CompileOptions options;
   options.ptxas = false;
-  options.cache_dir = STITCHWORK_BINARY_DIR "/test-kernels";
   return options;
 }
 

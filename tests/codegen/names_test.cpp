@@ -39,7 +39,6 @@ TEST_P(Names, NoneIsTakenByThePrinter) {
   const Identifiers printed = identifiers(to_cuda(graph, build_schedule(graph, kernel), true));
   ASSERT_GT(printed.size(), 20u);
   CompileOptions options;
-  options.cache_dir = STITCHWORK_BINARY_DIR "/test-kernels";
   options.ptxas = false;
   for (auto next = printed.begin(); next != printed.end();) {
     std::string names;

@@ -53,7 +53,6 @@ std::uint64_t run(const Graph& graph, const FusionPlan& plan, const std::vector<
     CompileOptions options;
     options.compiler = compiler;
     options.ptxas = false;
-    options.cache_dir = STITCHWORK_BINARY_DIR "/test-kernels";
     RunOptions run_options;
     run_options.sanitize = {.race = true, .init = true};
     const RunResult run =

@@ -37,7 +37,6 @@ inline SanitizedRun run_sanitized(const Graph& graph, const Device& target, cons
   CompileOptions options;
   options.compiler = compiler;
   options.ptxas = false;
-  options.cache_dir = STITCHWORK_BINARY_DIR "/test-kernels";
   RunOptions run_options;
   run_options.sanitize = {.race = true, .init = true};
   Judge& judge = judge_of(graph);
@@ -76,7 +75,6 @@ inline void expect_clean_and_right(const Graph& graph, const std::vector<Literal
   std::set<std::vector<std::string>> seen;
   CompileOptions compile_options;
   compile_options.ptxas = false;
-  compile_options.cache_dir = STITCHWORK_BINARY_DIR "/test-kernels";
   RunOptions run_options;
   run_options.sanitize = {.race = true, .init = true};
   for (const Planner& planner : planners_for(graph)) {

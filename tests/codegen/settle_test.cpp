@@ -8,6 +8,7 @@
 #include <functional>
 #include <random>
 
+#include "codegen/compile/ptxas.h"
 #include "tests/codegen/harness.h"
 #include "tests/codegen/workloads.h"
 #include "tests/support/paper.h"
@@ -51,7 +52,6 @@ Graph hungry(int values, bool centred = false, const std::string& dtype = "f32")
 
 CompileOptions compile_options() {
   CompileOptions options;
-  options.cache_dir = STITCHWORK_BINARY_DIR "/test-kernels";
   return options;
 }
 

@@ -172,7 +172,6 @@ ENTRY main {
       CompileOptions options;
       options.compiler = compiler;
       options.ptxas = false;
-      options.cache_dir = STITCHWORK_BINARY_DIR "/test-kernels";
       const RunResult run = run_simulated(
           graph, target, compile(graph, target, make_plan(graph, target, planner), options), inputs);
       for (std::size_t i = 0; i < expected.size(); ++i)

@@ -9,6 +9,7 @@
 #include "analysis/planners/planner.h"
 #include "codegen/compile/compiler.h"
 #include "codegen/compile/process.h"
+#include "codegen/compile/ptxas.h"
 #include "codegen/executable.h"
 #include "core/base/error.h"
 #include "tests/support/graphs.h"
@@ -53,6 +54,66 @@ TEST(Together, EachHasThePtxItHasAlone) {
       EXPECT_EQ(*made[i], compile_ptx(*nvrtc, sources[i], architecture)) << c.model << " kernel " << i;
     }
   }
+}
+
+TEST(Together, PtxasSaysOfEachWhatItSaysOfItAlone) {
+  const auto nvrtc = find_nvrtc();
+  const std::string ptxas = find_ptxas();
+  if (!nvrtc || ptxas.empty()) GTEST_SKIP() << "NVRTC or ptxas is not installed";
+  const struct {
+    const char *model, *planner, *device;
+  } cases[] = {
+      {"bert_layer", "auto", "h200"}, {"moe_layer", "astitch", "v100"}, {"layer_norm_grad", "xla", "a100"}};
+  for (const auto& c : cases) {
+    const Graph graph = testing::dataset(c.model);
+    const Device& target = device(c.device);
+    const int architecture = compile_architecture(*nvrtc, target);
+    std::vector<std::string> ptx;
+    for (const std::string& source : sources_of(graph, make_plan(graph, target, c.planner)))
+      ptx.push_back(compile_ptx(*nvrtc, source, architecture));
+    const auto uses = run_ptxas_together(ptxas, ptx, "k", architecture);
+    ASSERT_EQ(uses.size(), ptx.size());
+    int together = 0;
+    for (std::size_t i = 0; i < ptx.size(); ++i) {
+      if (!uses[i]) continue;
+      ++together;
+      const auto alone = run_ptxas(ptxas, ptx[i], architecture).value();
+      EXPECT_EQ(uses[i]->registers, alone.registers) << c.model << " kernel " << i;
+      EXPECT_EQ(uses[i]->spill_bytes, alone.spill_bytes) << c.model << " kernel " << i;
+      EXPECT_EQ(uses[i]->shared_bytes, alone.shared_bytes) << c.model << " kernel " << i;
+    }
+    EXPECT_GE(together * 10, static_cast<int>(ptx.size()) * 9) << c.model;
+  }
+}
+
+/// A kernel's PTX; `front` stands in front of its entry.
+std::string small_ptx(const std::string& front, const std::string& body,
+                      const std::string& target = "sm_80") {
+  return ".version 8.0\n.target " + target + "\n.address_size 64\n" + front +
+         ".visible .entry k(.param .u64 k_param_0)\n.maxntid 32, 1, 1\n{\n" + body + "ret;\n}\n";
+}
+
+TEST(Together, PtxasIsAskedOfTheOthersAlone) {
+  const std::string shared = ".extern .shared .align 16 .b8 shared[];\n";
+  PtxTogether together("k");
+  EXPECT_TRUE(together.add(small_ptx(shared, "")));
+  EXPECT_FALSE(together.add(small_ptx(".global .align 4 .b8 table[24] = {0};\n", "")));
+  EXPECT_FALSE(together.add(small_ptx(".func f()\n{\nret;\n}\n", "")));
+  EXPECT_FALSE(together.add(small_ptx("", "", "sm_90")));
+  EXPECT_FALSE(together.add(small_ptx(".extern .shared .align 128 .b8 shared[];\n", "")));
+  EXPECT_TRUE(together.add(small_ptx(shared, "bar.sync 0;\n")));
+  EXPECT_TRUE(together.add(small_ptx("", "")));
+  const std::string text = together.text();
+  EXPECT_EQ(text.find(shared), text.rfind(shared));
+  for (const char* entry : {"sw_entry_0(", "sw_entry_1(", "sw_entry_2("}) EXPECT_THAT(text, HasSubstr(entry));
+  EXPECT_THAT(text, ::testing::Not(HasSubstr("sw_entry_3")));
+
+  const std::string ptxas = find_ptxas();
+  if (ptxas.empty()) GTEST_SKIP() << "ptxas is not installed";
+  const std::string good = small_ptx("", "");
+  EXPECT_TRUE(run_ptxas_together(ptxas, {good, good}, "k", 80).at(1));
+  EXPECT_FALSE(run_ptxas_together(ptxas, {good}, "k", 80).at(0)) << "one is asked of alone";
+  EXPECT_FALSE(run_ptxas_together(ptxas, {good, small_ptx("", "no.such;\n"), good}, "k", 80).at(0));
 }
 
 TEST(Together, MacrosOfOneAreNotTheOthers) {

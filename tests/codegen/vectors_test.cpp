@@ -21,7 +21,6 @@ Moved run(const Graph& graph, testing::MappingFields mapping, int block, int vec
   testing::expect_correct(graph, plan);
   CompileOptions options;
   options.ptxas = false;
-  options.cache_dir = STITCHWORK_BINARY_DIR "/test-kernels";
   const RunResult result = run_simulated(graph, device("v100"), compile(graph, device("v100"), plan, options),
                                          generate_inputs(graph, 0));
   const sim::Counters& counters = result.kernels.at(0).counters;
@@ -129,7 +128,6 @@ TEST(Vectors, RowsThatNoVectorDividesArePeeledAndAskForWholeSectors) {
     testing::expect_correct(graph, plan);
     CompileOptions options;
     options.ptxas = false;
-    options.cache_dir = STITCHWORK_BINARY_DIR "/test-kernels";
     RunOptions run_options;
     run_options.sanitize = {.race = true, .init = true};
     const RunResult run = run_simulated(graph, target, compile(graph, target, plan, options),

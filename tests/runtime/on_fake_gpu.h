@@ -24,7 +24,6 @@ struct Ran {
 
 inline CompileOptions compile_options() {
   CompileOptions options;
-  options.cache_dir = STITCHWORK_BINARY_DIR "/test-kernels";
   return options;
 }
 

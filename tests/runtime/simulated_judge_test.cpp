@@ -14,7 +14,6 @@ namespace TEST_FILE {
 
 CompileOptions compiling() {
   CompileOptions options;
-  options.cache_dir = STITCHWORK_BINARY_DIR "/test-kernels";
   options.ptxas = false;
   return options;
 }

@@ -66,7 +66,6 @@ Simulated simulate(const Graph& graph, const Device& target, const KernelPlan& k
     if (const std::vector<Verdict> problems = verify(graph, target, plan); !problems.empty())
       return {0, problems.front().why};
     CompileOptions compiling;
-    compiling.cache_dir = STITCHWORK_BINARY_DIR "/test-kernels";
     compiling.ptxas = false;
     RunOptions running;
     running.sampled = true;
