@@ -123,9 +123,12 @@ def _joint_graph(torch, module, loss, inputs, targets):
             return (loss(self.module(*values[: len(inputs)]), *values[len(inputs) :]),)
 
     step = Step()
-    # As other ops what ONNX has no op for: convolutions' gradients, memory that is written later.
+    # As other ops what ONNX has no op for: some gradients, memory that is written later.
     table = dict(core_aten_decompositions())
     table[torch.ops.aten.convolution_backward.default] = _convolution_backward
+    for backward in (torch.ops.aten.avg_pool2d_backward, torch.ops.aten.avg_pool3d_backward):
+        table[backward.default] = _average_pool_backward
+    table[torch.ops.aten._weight_norm_interface_backward.default] = _weight_norm_backward
     table[torch.ops.aten.empty_permuted.default] = lambda size, order, **options: torch.zeros(
         size, dtype=options.get("dtype"), device=options.get("device"))
     with torch.backends.mkldnn.flags(enabled=False), sdpa_kernel(SDPBackend.MATH):
@@ -155,24 +158,62 @@ def _convolution_backward(gradient, x, weight, bias_sizes, stride, padding, dila
     """The three gradients of a convolution, as convolutions and a sum."""
     import torch
 
-    if transposed:
-        return NotImplemented
     spatial = range(weight.dim() - 2)
-    wanted = [x.shape[2 + d] - ((gradient.shape[2 + d] - 1) * stride[d] - 2 * padding[d] + dilation[d] * (weight.shape[2 + d] - 1) + 1) for d in spatial]
+
+    def narrowed(value, sizes):  # what the last windows leave over
+        for d in spatial:
+            value = value.narrow(2 + d, 0, sizes[2 + d])
+        return value
+
     of_x = of_weight = of_bias = None
-    if output_mask[0]:
+    if output_mask[0] and transposed:
+        of_x = narrowed(torch.ops.aten.convolution(gradient, weight, None, stride, padding, dilation, False, [0] * len(stride), groups), x.shape)
+    elif output_mask[0]:
+        wanted = [x.shape[2 + d] - ((gradient.shape[2 + d] - 1) * stride[d] - 2 * padding[d] + dilation[d] * (weight.shape[2 + d] - 1) + 1) for d in spatial]
         of_x = torch.ops.aten.convolution(gradient, weight, None, stride, padding, dilation, True, wanted, groups)
     if output_mask[1]:
+        # A transposed convolution's weight is that of the convolution from its result to its operand.
+        wide, narrow = (gradient, x) if transposed else (x, gradient)
         parts = []
-        for a, b in zip(x.chunk(groups, 1), gradient.chunk(groups, 1)):
+        for a, b in zip(wide.chunk(groups, 1), narrow.chunk(groups, 1)):
             part = torch.ops.aten.convolution(a.transpose(0, 1), b.transpose(0, 1), None, dilation, padding, stride, False, [0] * len(stride), 1)
-            for d in spatial:  # the last window may leave elements over
-                part = part.narrow(2 + d, 0, weight.shape[2 + d])
-            parts.append(part.transpose(0, 1))
+            parts.append(narrowed(part, weight.shape).transpose(0, 1))
         of_weight = torch.cat(parts) if groups > 1 else parts[0]
     if output_mask[2]:
         of_bias = gradient.sum([0, *(2 + d for d in spatial)])
     return of_x, of_weight, of_bias
+
+
+def _average_pool_backward(gradient, x, kernel, stride, padding, ceil_mode, count_include_pad, divisor_override):
+    """Each element's part of the windows that it is in, as a transposed convolution with ones."""
+    import torch
+
+    if divisor_override:
+        raise CaptureError("torch.onnx leaves out an average pool's divisor_override; multiply its result instead")
+    dims = len(kernel)
+    stride = stride or kernel
+    padding = list(padding) * (dims // len(padding))
+    sizes, given = x.shape[-dims:], gradient.shape[-dims:]
+    parts = gradient.reshape(-1, 1, *given)
+    for d in range(dims):
+        begin = torch.arange(given[d]) * stride[d] - padding[d]
+        end = (begin + kernel[d]).clamp(max=sizes[d] + padding[d])
+        count = end - begin if count_include_pad else end.clamp(max=sizes[d]) - begin.clamp(min=0)
+        parts = parts / count.to(x.dtype).reshape(-1, *[1] * (dims - 1 - d))
+    wanted = [sizes[d] - ((given[d] - 1) * stride[d] - 2 * padding[d] + kernel[d]) for d in range(dims)]
+    ones = torch.ones(1, 1, *kernel, dtype=x.dtype)
+    spread = torch.ops.aten.convolution(
+        parts, ones, None, stride, padding, [1] * dims, True, [max(0, w) for w in wanted], 1)
+    for d in range(dims):  # the last window may reach beyond the array
+        spread = spread.narrow(2 + d, 0, sizes[d])
+    return spread.reshape(x.shape)
+
+
+def _weight_norm_backward(gradient, v, g, norms, dim):
+    """Of w = v * g / |v|, where all dimensions but `dim` are of one norm (Salimans and Kingma 2016, equation 3)."""
+    others = [d for d in range(v.dim()) if d != dim]
+    along = (gradient * v).sum(others, keepdim=True) / norms
+    return g / norms * (gradient - v * along / norms), along
 
 
 def convert_stablehlo(file, out):

@@ -149,30 +149,47 @@ class Torch(Folder):
         self.refused("must end in .onnx", capture_torch, Fails(), torch.ones(2, 3), out=self.folder / "m.hlo")
         mistaken = torch.nn.functional.mse_loss, torch.ones(2, 3), torch.ones(2, 2)
         self.refused("cannot export a step of Fails", capture_torch_training, Fails(), *mistaken, out=self.folder / "m.onnx")
+        divided = torch.nn.Sequential(torch.nn.Conv1d(1, 1, 1), torch.nn.Flatten(0), torch.nn.Unflatten(0, (1, 3, 4)), torch.nn.AvgPool2d(2, divisor_override=3))
+        self.refused("divisor_override", capture_torch_training, divided, torch.nn.functional.mse_loss, torch.ones(3, 1, 4), torch.ones(1, 1, 2), out=self.folder / "m.onnx")
         self.refused("is no torch.nn.Module", capture_torch_training, torch.sin, *mistaken, out=self.folder / "m.onnx")
 
-    def test_a_training_step_has_the_gradients_of_torch(self):
+    def has_the_gradients_of_torch(self, module, loss, x, y):
         import numpy
-        import torch
-        from torch import nn
 
-        torch.manual_seed(1)
-        module = nn.Sequential(nn.Conv1d(4, 8, 3, stride=2, groups=4, padding=1), nn.BatchNorm1d(8), nn.GELU(), nn.Flatten(), nn.Linear(40, 3))
         module.eval()
-        x, y = torch.randn(2, 4, 9), torch.tensor([2, 0])
-        path = capture_torch_training(module, nn.functional.cross_entropy, x, y, out=self.folder / "step.onnx")
+        path = capture_torch_training(module, loss, x, y, out=self.folder / "step.onnx")
         if not os.environ.get("STITCHWORK"):
             return
         for i, value in enumerate([*module.parameters(), *module.buffers(), x, y]):
             numpy.save(self.folder / f"{i}.npy", value.detach().numpy())
         ran = stitchwork("run", path, "--check", "--inputs", self.folder, "--outputs", self.folder)
         self.assertIn("check: ok", ran)
-        loss = nn.functional.cross_entropy(module(x), y)
-        loss.backward()
-        right = [loss, *(p.grad for p in module.parameters())]
+        right = [loss(module(x), y)]
+        right[0].backward()
+        right += [p.grad for p in module.parameters()]
         for i, value in enumerate(right):
             given = numpy.load(self.folder / f"out{i}.npy")
             numpy.testing.assert_allclose(given, value.detach().numpy(), rtol=1e-4, atol=1e-6)
+
+    def test_a_training_step_has_the_gradients_of_torch(self):
+        import torch
+        from torch import nn
+
+        torch.manual_seed(1)
+        loss, y = nn.functional.cross_entropy, torch.tensor([2, 0])
+        norm = nn.utils.parametrizations.weight_norm
+        with self.subTest("convolution in groups"):
+            module = nn.Sequential(nn.Conv1d(4, 8, 3, stride=2, groups=4, padding=1), nn.BatchNorm1d(8), nn.GELU(), nn.Flatten(), nn.Linear(40, 3))
+            self.has_the_gradients_of_torch(module, loss, torch.randn(2, 4, 9), y)
+        with self.subTest("transposed convolution"):
+            module = nn.Sequential(
+                nn.Conv2d(3, 4, 1), nn.ConvTranspose2d(4, 6, (3, 2), stride=(3, 2), groups=2, padding=1, output_padding=(2, 0), dilation=(1, 2)), nn.Flatten(), norm(nn.Linear(648, 3)))
+            self.has_the_gradients_of_torch(module, loss, torch.randn(2, 3, 4, 5), y)
+        with self.subTest("average pools"):
+            module = nn.Sequential(
+                nn.Conv2d(1, 2, 1), nn.AvgPool2d(3, 2, padding=1, ceil_mode=True), nn.Conv2d(2, 2, 1), nn.AvgPool2d((2, 3), ceil_mode=True, count_include_pad=False),
+                nn.Flatten(), norm(nn.Linear(12, 3), dim=1))
+            self.has_the_gradients_of_torch(module, loss, torch.randn(2, 1, 9, 10), y)
 
 
 class Wrapped(Folder):
