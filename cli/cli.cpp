@@ -267,6 +267,17 @@ Planned load_explained(const PlanArguments& arguments, OpTrace& trace, const std
   });
 }
 
+std::string loops_line(const std::vector<LoopTrips>& loops) {
+  // A choice, not measured: what 120 columns hold. Loops of unknown trips are told before others.
+  constexpr std::size_t kMost = 2;
+  std::vector<LoopTrips> shown = loops;
+  std::ranges::stable_partition(shown, [](const LoopTrips& loop) { return !loop.trips; });
+  const std::size_t more = shown.size() > kMost ? shown.size() - kMost : 0;
+  shown.resize(shown.size() - more);
+  return fmt::format("loops: {}{}; each counts as often as it runs", to_text(shown),
+                     more > 0 ? fmt::format(", {} more (--json)", more) : "");
+}
+
 nlohmann::ordered_json loops_json(const std::vector<LoopTrips>& loops) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const LoopTrips& loop : loops)

@@ -103,6 +103,8 @@ Planned load_explained(const PlanArguments& arguments, OpTrace& trace, const std
 
 /// Loops of a document: op, computation, trips (null: unknown).
 nlohmann::ordered_json loops_json(const std::vector<LoopTrips>& loops);
+/// The first of them and their trips, and that they are counted; in 120 columns, for names of 20.
+std::string loops_line(const std::vector<LoopTrips>& loops);
 
 /// What compilation found of registers and residency, on stderr.
 void print_checks(const Cli& cli, const Executable& executable);

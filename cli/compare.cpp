@@ -174,8 +174,7 @@ void compare_command(Cli& cli, const CompareArguments& a) {
                         of_dumps.empty() ? ""
                                          : "; compilers' own kernels were run in the simulator, their "
                                            "library calls are modelled"));
-  if (!known.empty())
-    cli.print(fmt::format("loops: {}; kernels launched are as often as they run", to_text(known)));
+  if (!known.empty()) cli.print(loops_line(known));
 }
 
 }  // namespace

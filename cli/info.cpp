@@ -143,6 +143,20 @@ ordered_json sizes_json(const std::map<int, int>& histogram) {
   return list;
 }
 
+/// The shape, or of many arrays the first.
+std::string result_text(const Shape& shape) {
+  // A choice, not measured: the line has 120 columns, and some fifty are what stands before.
+  constexpr std::size_t kMost = 70;
+  if (!shape.is_tuple || to_text(shape).size() <= kMost) return to_text(shape);
+  std::string text;
+  for (const Shape& part : shape.elements) {
+    const std::string next = to_text(part) + ", ";
+    if (text.size() + next.size() > kMost) break;
+    text += next;
+  }
+  return fmt::format("({}... {} arrays)", text, shape.elements.size());
+}
+
 void info(Cli& cli, const Model& model, const std::string& device_name) {
   const Device& target = device(device_name);
   const Facts facts = gather_facts(model.graph);
@@ -181,7 +195,7 @@ void info(Cli& cli, const Model& model, const std::string& device_name) {
                   facts.opaque_ops ? fmt::format(", {} opaque", facts.opaque_ops) : "");
   text += fmt::format("{} parameters, {}; result {}\n\n", entry.parameters.size(),
                       human_bytes(static_cast<double>(facts.parameter_bytes)),
-                      to_text(entry.node(entry.root).shape));
+                      result_text(entry.node(entry.root).shape));
   Table classes({"class", ">ops"});
   for (const auto& [cls, count] : ranked(facts.classes)) classes.add({cls, fmt::to_string(count)});
   text += classes.text() + "\n";
@@ -194,13 +208,11 @@ void info(Cli& cli, const Model& model, const std::string& device_name) {
     text += fmt::format("... and {} more shapes (--json lists all)\n", rows.size() - shown);
   text += "\n" + histogram_text(sizes) + "\n" + irregular_text(irregular);
   text += fmt::format(
-      "\nunfused on {}: {} memory-intensive kernels and {} library calls ({} of kernels), {:.1f} and {:.1f} "
-      "us, modelled "
-      "({} of time)\n",
-      target.id, with_commas(share.memory_kernels), with_commas(share.library_calls),
-      percent(share.kernel_share()), share.memory_us, share.library_us, percent(share.time_share()));
-  if (!known.empty())
-    text += fmt::format("loops: {}; their kernels and times are as often as they run\n", to_text(known));
+      "\nunfused on {}: {} memory-intensive kernels ({}), {:.1f} us ({}); {} library calls, {:.1f} us; "
+      "modelled\n",
+      target.id, with_commas(share.memory_kernels), percent(share.kernel_share()), share.memory_us,
+      percent(share.time_share()), with_commas(share.library_calls), share.library_us);
+  if (!known.empty()) text += loops_line(known) + "\n";
   cli.print(text);
 }
 

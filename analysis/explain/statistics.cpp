@@ -72,8 +72,8 @@ void add_irregular(const Computation& computation, const Device& device,
     const std::int64_t at_once = std::int64_t{resident} * device.sms;
     if (resident * block < device.max_threads_per_sm() && resident == device.max_blocks_per_sm) {
       reduction.what = "small blocks";
-      reduction.why = fmt::format("{} blocks of {} threads fill {} of the {} threads an SM holds", resident,
-                                  block, resident * block, device.max_threads_per_sm());
+      reduction.why = fmt::format("{} blocks of {} threads, {} of an SM's {}", resident, block,
+                                  resident * block, device.max_threads_per_sm());
     } else if (shape.rows < at_once) {
       reduction.what = "few blocks";
       reduction.why =

@@ -12,6 +12,7 @@
 #include <streambuf>
 #include <thread>
 
+#include "experiments/model.h"
 #include "tests/cli/run_command.h"
 
 namespace stitchwork {
@@ -98,6 +99,14 @@ TEST(Usage, ADumpOfOneKernelIsOfThatKernelAlone) {
 TEST(Usage, TablesOfListsFitATerminal) {
   for (const char* line : {"planners", "compare bert_tiny", "datasets", "devices"}) {
     std::istringstream lines(run_command(line).out);
+    for (std::string text; std::getline(lines, text);) EXPECT_LE(text.size(), 120u) << text;
+  }
+}
+
+TEST(Usage, InfoOfAModelFitsATerminal) {
+  for (const Dataset& dataset : datasets()) {
+    if (dataset.large) continue;
+    std::istringstream lines(run_command("info " + dataset.name).out);
     for (std::string text; std::getline(lines, text);) EXPECT_LE(text.size(), 120u) << text;
   }
 }
