@@ -107,14 +107,15 @@ const Attempt& chosen(const std::vector<Attempt>& attempts) {
   return *best;
 }
 
-/// The kernels of `attempt` that hold one of `ops`, in us; `covered` becomes all that they hold.
+/// The kernels of `attempt` that hold one of `ops`, in us; `covered` becomes all that they store: what
+/// several kernels compute again for themselves ties none of them together.
 double price_us(const Device& device, const Attempt& attempt, const std::set<NodeId>& ops,
                 std::set<NodeId>& covered) {
   double us = 0;
   for (std::size_t k = 0; k < attempt.executable.kernels.size(); ++k) {
     const KernelPlan& kernel = attempt.executable.plan.kernels[k];
     if (std::ranges::none_of(kernel.ops, [&](NodeId op) { return ops.contains(op); })) continue;
-    covered.insert(kernel.ops.begin(), kernel.ops.end());
+    covered.insert(kernel.outputs.begin(), kernel.outputs.end());
     us += price_us(device, kernel, attempt.executable.kernels[k]) + device.launch_gap_us;
   }
   return us;
@@ -126,9 +127,10 @@ std::vector<Edit> worthwhile(const Graph& graph, const Device& device, const Att
                              const Attempt& after) {
   std::vector<Edit> edits = after.edits;
   for (const KernelPlan& kernel : before.executable.plan.kernels) {
-    const std::set<NodeId> ops(kernel.ops.begin(), kernel.ops.end());
+    const std::set<NodeId> ops(kernel.ops.begin(), kernel.ops.end()),
+        stored(kernel.outputs.begin(), kernel.outputs.end());
     std::set<NodeId> covered, ignored;
-    const double after_us = price_us(device, after, ops, covered);
+    const double after_us = price_us(device, after, stored, covered);
     if (after_us <= (1 + kChoiceError) * price_us(device, before, covered, ignored)) continue;
     std::erase_if(edits, [&](const Edit& edit) {
       return ops.contains(graph.entry_computation().find(edit.ops.at(0)));

@@ -68,15 +68,18 @@ void KernelCounter::count_group(const Group& group, const GroupEvaluations& foun
   std::map<int, ThreadLoads> loads;  // by phase
   const std::vector<int> steps = steps_of_values(graph_, kernel_, group, found);
   rows_in_l1_ = l1_holds(computation_, device_, kernel_, group, found, steps, blocks_per_sm());
+  const Layout layout = layout_of(group);
+  const Choices choices(computation_, group, found, layout);
   for (std::size_t v = 0; v < found.values.size(); ++v) {
     const Evaluation& e = found.values[v];
     level_ = level_of(e.root);
     passes.try_emplace(level_, 1);
     if (e.load)
-      count_load(group, e, steps[v] - 1, loads[level_]);
+      count_load(group, e, static_cast<int>(v), choices, steps[v] - 1, loads[level_]);
     else
-      count_value(group, e, steps[v]);
+      count_value(group, found, static_cast<int>(v), choices, steps[v]);
   }
+  count_reads_once(group);
   for (NodeId op : materialised(group)) {
     const auto placed = found.placements->find(op);
     if (placed == found.placements->end()) continue;
@@ -106,7 +109,7 @@ void KernelCounter::count_group(const Group& group, const GroupEvaluations& foun
     count_step(group);
   }
   for (auto& [level, of_phase] : loads) {
-    of_phase.together = loads_of_expressions(group, found, level);
+    of_phase.together = loads_of_expressions(group, found, choices, level);
     count_in_flight(group, of_phase);
   }
   deal_.reset();

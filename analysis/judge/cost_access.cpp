@@ -15,9 +15,9 @@ namespace stitchwork::costs {
 namespace {
 
 /// Values of `at` (a function of the map's dims) for 32 lanes in the middle of the domain, so many rows
-/// behind its middle.
+/// behind its middle. Lanes are `apart` places from each other.
 std::array<std::int64_t, kWarp> of_lanes(const IndexExpr& at, const IndexMap& map, const Layout& layout,
-                                         std::int64_t row) {
+                                         std::int64_t row, std::int64_t apart = 1) {
   const int lane = layout.lane_dim;
   std::vector<std::int64_t> point(map.dims.size());
   for (std::size_t d = 0; d < point.size(); ++d) point[d] = map.dims[d] / 2 / kWarp * kWarp;
@@ -29,7 +29,7 @@ std::array<std::int64_t, kWarp> of_lanes(const IndexExpr& at, const IndexMap& ma
     if (lane < static_cast<int>(index.size())) {
       // Rows shorter than a warp: the lanes go on in the next row.
       const std::int64_t extent = std::max<std::int64_t>(1, map.dims[static_cast<std::size_t>(lane)]);
-      const std::int64_t position = index[static_cast<std::size_t>(lane)] + i;
+      const std::int64_t position = index[static_cast<std::size_t>(lane)] + i * apart;
       index[static_cast<std::size_t>(lane)] = position % extent;
       if (lane == 1 && position >= extent)
         index[0] = std::min(index[0] + position / extent, std::max<std::int64_t>(0, map.dims[0] - 1));
@@ -39,13 +39,18 @@ std::array<std::int64_t, kWarp> of_lanes(const IndexExpr& at, const IndexMap& ma
   return values;
 }
 
+/// Of so many bytes each, what lanes touch that access these elements.
+double touched_a_warp(std::array<std::int64_t, kWarp> elements, int element_bytes, int at_a_time) {
+  for (std::int64_t& element : elements) element = element * element_bytes / at_a_time;
+  std::sort(elements.begin(), elements.end());
+  return static_cast<double>(std::unique(elements.begin(), elements.end()) - elements.begin());
+}
+
 /// Sectors one warp's access under `map` touches, counted on a sample.
 double sectors_a_warp(const IndexMap& map, const std::vector<std::int64_t>& extents, const Layout& layout,
                       int element_bytes, std::int64_t row) {
-  std::array<std::int64_t, kWarp> sectors = of_lanes(linearize(map.results, extents), map, layout, row);
-  for (std::int64_t& element : sectors) element = element * element_bytes / kSectorBytes;
-  std::sort(sectors.begin(), sectors.end());
-  return static_cast<double>(std::unique(sectors.begin(), sectors.end()) - sectors.begin());
+  return touched_a_warp(of_lanes(linearize(map.results, extents), map, layout, row), element_bytes,
+                        kSectorBytes);
 }
 
 /// Of long rows that begin within sectors the mean of as many as begin differently.
@@ -80,6 +85,12 @@ double sectors(const IndexMap& map, const std::vector<std::int64_t>& extents, co
                       through_tile ? TileOrder::kAlongRows : TileOrder::kAlongCols);
 }
 
+double touched_apart(const IndexMap& map, const std::vector<std::int64_t>& extents, const Layout& layout,
+                     int bytes, int at_a_time) {
+  return touched_a_warp(of_lanes(linearize(map.results, extents), map, layout, 0, layout.width), bytes,
+                        at_a_time);
+}
+
 double wavefronts_a_warp(const IndexExpr& place, const IndexMap& map, const Layout& layout, int bytes) {
   std::map<std::int64_t, std::set<std::int64_t>> words;  // by bank
   for (const std::int64_t element : of_lanes(place, map, layout, 0))
@@ -103,6 +114,13 @@ double warp_accesses(const IndexMap& map, const Mapping& mapping, const Layout& 
            std::max(1.0, static_cast<double>(layout.threads_a_row) / kWarp);
   if (lane == 1) return count * threads_a_row(mapping) / kWarp;
   return count * std::max(1.0, static_cast<double>(layout.rows) / kWarp);
+}
+
+double unfilled_warps(const IndexMap& map, const Mapping& mapping, const Layout& layout) {
+  if (!is<mapping::Elements>(mapping) || !depends_on(map, layout.lane_dim)) return 1;
+  const std::int64_t vectors = ceil_div(std::min(layout.task_rows, layout.rows), layout.width);
+  return static_cast<double>(ceil_div(vectors, kWarp) * kWarp) /
+         static_cast<double>(std::max<std::int64_t>(1, vectors));
 }
 
 int moved_at_once(const IndexMap& map, const Shape& shape, const Mapping& mapping, const Layout& layout,

@@ -35,6 +35,11 @@ bool uses(const IndexMap& map, int dim);
 double sectors(const IndexMap& map, const std::vector<std::int64_t>& extents, const Mapping& mapping,
                const Layout& layout, int bytes, bool through_tile, int at_once);
 
+/// So many bytes at a time, what a warp's access of global memory touches whose lanes' places lie a vector
+/// apart, as where they load its elements one at a time: sectors, or the lines of a wavefront each.
+double touched_apart(const IndexMap& map, const std::vector<std::int64_t>& extents, const Layout& layout,
+                     int bytes, int at_a_time);
+
 /// Wavefronts of one warp's access of shared memory: the most words that its lanes ask of a bank. `place`, in
 /// elements, is a function of the dims of `map`; lanes are taken to be on neighbouring ones.
 double wavefronts_a_warp(const IndexExpr& place, const IndexMap& map, const Layout& layout, int bytes);
@@ -42,6 +47,10 @@ double wavefronts_a_warp(const IndexExpr& place, const IndexMap& map, const Layo
 /// Warps that issue one access each for a value under `map`. A value that does not vary along the lanes is
 /// still loaded by every warp that works on it.
 double warp_accesses(const IndexMap& map, const Mapping& mapping, const Layout& layout);
+
+/// Warps that have an element under `map` of a task, over those that these would fill: 2 where half of the
+/// lanes of the only one have a vector. 1 where the element does not vary along the lanes.
+double unfilled_warps(const IndexMap& map, const Mapping& mapping, const Layout& layout);
 
 /// Elements that one access of a thread moves.
 int moved_at_once(const IndexMap& map, const Shape& shape, const Mapping& mapping, const Layout& layout,

@@ -44,7 +44,7 @@ double divergence(const IndexMap& map, const Layout& layout) {
   double factor = 1, most = 1;
   for (const Constraint& c : map.constraints) {
     const double per_lane = std::abs(slope(c.expr, lane));
-    const Interval all = range_of(c.expr, map);
+    const Interval all = range_without(c, map);
     const Interval inside{std::max(all.lo, c.range.lo), std::min(all.hi, c.range.hi)};
     if (per_lane == 0 || inside.empty() || inside.size() == all.size()) continue;
     const auto in_lanes = [&](std::int64_t extent) {

@@ -3,6 +3,7 @@
 #include <optional>
 #include <utility>
 
+#include "analysis/facts/choices.h"
 #include "analysis/facts/facts.h"
 #include "analysis/judge/cost_internal.h"
 #include "analysis/judge/value.h"
@@ -87,36 +88,50 @@ double KernelCounter::task_instructions(const Group& group, double passes) const
   return kElementTaskInstructions * passes * std::min(1.0, busy / warp_tasks(group.deal));
 }
 
-void KernelCounter::count_value(const Group& group, const Evaluation& e, int steps) {
+void KernelCounter::count_value(const Group& group, const GroupEvaluations& found, int v,
+                                const Choices& choices, int steps) {
+  const Evaluation& e = found.values[static_cast<std::size_t>(v)];
   const Node& node = computation_.node(e.op);
-  const OpDef& row = def(node.op);
   double count = steps * e.count;
-  if (row.instructions > 0) evaluated_[e.op] += count;  // maps cost nothing again
-  if (is_reduction(node)) {
-    // Accumulating is once an element of the operand, and of a product one instruction with multiplying.
-    const bool gathered = contains_sorted(group.one_pass, e.op);
-    count *= static_cast<double>(reduction_size(computation_, e.op).cols);
-    if (gathered) {
-      count_gathering(e.op, count);
-    } else {
-      arithmetic(node.shape.dtype) += count / kWarp;
-      now().warp_instructions += count * combining_instructions(node) / kWarp;
-    }
-    if (is_across(group, e.op))
-      count_across(group, node);
-    else if (reduces_domain(computation_, e.op, group.mapping) && threads_a_row(group.mapping) > 1)
-      layout_of(group).columns == ColumnVectors::kNone ? count_combining(group, node)
-                                                       : count_column_vectors(group, node);
-    return;
+  if (def(node.op).instructions > 0) evaluated_[e.op] += count;  // maps cost nothing again
+  if (!is_reduction(node) || (!is_across(group, e.op) && !reduces_domain(computation_, e.op, group.mapping)))
+    return count_op(group, found, v, choices, steps);
+  // Accumulating is once an element of the operand, and of a product one instruction with multiplying.
+  const bool gathered = contains_sorted(group.one_pass, e.op);
+  count *= static_cast<double>(reduction_size(computation_, e.op).cols);
+  if (gathered) {
+    count_gathering(e.op, count);
+  } else {
+    arithmetic(node.shape.dtype) += count / kWarp;
+    now().warp_instructions += count * combining_instructions(node) / kWarp;
   }
+  if (is_across(group, e.op))
+    count_across(group, node);
+  else if (threads_a_row(group.mapping) > 1)
+    layout_of(group).columns == ColumnVectors::kNone ? count_combining(group, node)
+                                                     : count_column_vectors(group, node);
+}
+
+void KernelCounter::count_op(const Group& group, const GroupEvaluations& found, int v, const Choices& choices,
+                             int steps) {
+  const Evaluation& e = found.values[static_cast<std::size_t>(v)];
+  const Node& node = computation_.node(e.op);
   // A warp executes it for whatever part of its lanes.
-  const ThreadWork of_op = work_of_op(computation_, node);
   const Layout layout = layout_of(group);
-  const double warps =
-      of_op.warp_instructions > 0
-          ? steps * std::max(1.0, warp_accesses(e.map, group.mapping, layout) * divergence(e.map, layout))
-          : 0;
-  now() += of_op * warps;
+  double warps = choices.any() ? choices.warps(v)
+                               : warp_accesses(e.map, group.mapping, layout) *
+                                     unfilled_warps(e.map, group.mapping, layout);
+  if (warps > 0) warps = steps * std::max(1.0, warps);
+  if (reduces(node)) {
+    const double elements = warps * reduced_elements(computation_, node);
+    arithmetic(node.shape.dtype) += elements;
+    now().warp_instructions += elements * combining_instructions(node);
+    now() += choices.guard_work(v) * elements;
+  } else if (chooses_operand(node.op)) {
+    now() += choices.guard_work(v) * warps;
+  } else if (const ThreadWork of_op = work_of_op(computation_, node); of_op.warp_instructions > 0) {
+    now() += of_op * warps;
+  }
 }
 
 double& KernelCounter::arithmetic(DType dtype) { return stitchwork::arithmetic(now(), dtype); }

@@ -13,6 +13,7 @@
 
 #include "analysis/judge/cost.h"
 #include "analysis/judge/cost_access.h"
+#include "analysis/judge/cost_choices.h"
 #include "analysis/plan/plan.h"
 #include "analysis/schedule/evaluations.h"
 
@@ -39,6 +40,14 @@ class KernelCounter {
     double copies = 0, copied = 0;
     /// Of `accesses` those of partials that are folded; requests of a warp for these, over all accesses.
     double folds = 0, folded = 0;
+    /// Loads behind one condition, in a block of code of their own: accesses of all warps, and a thread's
+    /// requests.
+    struct Block {
+      double accesses = 0, requests = 0;
+    };
+    std::map<std::tuple<int, std::vector<Constraint>, bool>, Block> blocks;
+    /// Of `accesses` those behind conditions, and of those that are alone in a block each times its requests.
+    double guarded = 0, in_blocks = 0;
   };
 
   /// What is done between two grid barriers.
@@ -67,8 +76,11 @@ class KernelCounter {
   /// Of a warp in a task that goes over its elements so many times, averaged over those that have nothing to
   /// do and come to the guards alone.
   double task_instructions(const Group& group, double passes) const;
-  /// `steps`: so many compute it.
-  void count_value(const Group& group, const Evaluation& e, int steps);
+  /// Value `v` of the group; `steps`: so many compute it.
+  void count_value(const Group& group, const GroupEvaluations& found, int v, const Choices& choices,
+                   int steps);
+  /// Of a value that is computed, in a branch or not.
+  void count_op(const Group& group, const GroupEvaluations& found, int v, const Choices& choices, int steps);
   /// Instructions of the units that compute in this type; 16-bit floats are computed in f32.
   double& arithmetic(DType dtype);
   /// Of accumulating one element.
@@ -99,8 +111,16 @@ class KernelCounter {
   double copied_in_flight(const Group& group, const Shape& shape, bool through_tile) const;
   /// An output left in partials is folded in the phase behind the one that leaves them.
   void count_fold(const Node& reduce, std::int64_t partials);
-  /// `again`: in so many steps more.
-  void count_load(const Group& group, const Evaluation& e, int again, ThreadLoads& loads);
+  /// What a group's warps load of a value.
+  struct WarpLoads {
+    double accesses = 0, times = 1;  ///< of one element each, of a step; steps that load from memory
+    double executed = 0;             ///< loads of warps, whatever part of their lanes has an element
+    int at_once = 1;                 ///< elements of a load
+    double copied = 0;               ///< copied_in_flight()
+  };
+  /// Value `v`; `again`: in so many steps more.
+  void count_load(const Group& group, const Evaluation& e, int v, const Choices& choices, int again,
+                  ThreadLoads& loads);
   /// A value a col, which a block has in a tile: filled in every task, or before the first.
   void count_staged_cols(const Group& group, const Evaluation& e, double accesses);
   bool kept_in_shared(const Group& group, NodeId op) const;
@@ -114,9 +134,21 @@ class KernelCounter {
   /// Those of one element or row that the code has in flight together: ptxas moves loads ahead of the
   /// arithmetic between them (docs/simulator.md, "Loads in flight"), but not ahead of a branch or of their
   /// own index.
-  double loads_of_expressions(const Group& group, const GroupEvaluations& found, int level) const;
+  double loads_of_expressions(const Group& group, const GroupEvaluations& found, const Choices& choices,
+                              int level) const;
+  void count_load_instructions(const Group& group, const Evaluation& e, int v, const Choices& choices,
+                               const WarpLoads& of);
+  void count_load_sectors(const Group& group, const Evaluation& e, const WarpLoads& of);
+  /// What a thread has in flight together with the loads of other arrays.
+  void count_together(const Group& group, const Evaluation& e, const WarpLoads& of, ThreadLoads& loads) const;
+  /// A load behind a condition: those behind one are in flight together, and with no others.
+  void count_in_block(const Choices& choices, int v, double accesses, double requests, ThreadLoads& loads);
   /// Of `touched` sectors of all warps those that the L1 does not have: the first of each in a block.
   double beyond_l1(const Group& group, const Evaluation& e, double touched) const;
+  /// What a group loads of one array under several maps, or in windows that overlap, comes from the L2 once a
+  /// task where the L1 holds it.
+  void note_reads(const Group& group, const Evaluation& e, double sectors);
+  void count_reads_once(const Group& group);
   /// How many of a group's loads a thread has in flight before the first use.
   void count_in_flight(const Group& group, const ThreadLoads& loads);
   /// What is at one place of an array: the address is a constant.
@@ -178,6 +210,12 @@ class KernelCounter {
   std::vector<Pass> passes_;
   std::map<NodeId, std::map<std::pair<int, std::size_t>, double>>
       touched_;  ///< buffer -> level, pass -> bytes
+  struct Reads {
+    double sectors = 0;    ///< of all maps
+    bool again = false;    ///< some of them for the second time
+    Interval places = {};  ///< between which a task reads
+  };
+  std::map<std::pair<int, NodeId>, Reads> reads_;  ///< of the group being counted, by level and array
   std::map<int, Phase> phases_;
   int level_ = 0;                                ///< being counted
   std::optional<Deal> deal_;                     ///< of what is being counted

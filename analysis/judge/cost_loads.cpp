@@ -36,43 +36,14 @@ double unpacking_instructions(DType dtype, bool in_vector) {
   return dtype == DType::kF16 ? (in_vector ? kF16InVector : kF16) : 0;
 }
 
-/// What a thread loads for one element or row, in the order of the expressions.
-class Expressions {
- public:
-  Expressions(const Computation& computation, const GroupEvaluations& found)
-      : computation_(computation), found_(found), operands_(found.values.size()) {
-    for (std::size_t v = 0; v < found.values.size(); ++v)
-      if (found.values[v].by >= 0)
-        operands_[static_cast<std::size_t>(found.values[v].by)].push_back(static_cast<int>(v));
-    pieces_.reserve(found.values.size());
-    for (int v = 0; v < static_cast<int>(found.values.size()); ++v) {  // what needs a value stands before it
-      const int user = at(v).by;
-      const bool of_its_own = user >= 0 && chooses(user) && is_guarded(user, v);
-      pieces_.push_back(of_its_own  ? std::pair(user, v)
-                        : user >= 0 ? pieces_[static_cast<std::size_t>(user)]
-                                    : std::pair(-1, -1));
-    }
-  }
-
-  /// The piece of a concatenation, padding or update that the value is computed in, by what chooses between
-  /// the pieces and the piece's value; {-1, -1} outside of all. Each is a branch of its own: no load of one
-  /// is in flight with a load of another.
-  std::pair<int, int> piece_of(int v) const { return pieces_[static_cast<std::size_t>(v)]; }
-
- private:
-  const Evaluation& at(int v) const { return found_.values[static_cast<std::size_t>(v)]; }
-  Op op_of(int v) const { return computation_.node(at(v).op).op; }
-  bool chooses(int v) const { return chooses_operand(op_of(v)); }
-  /// Whether a branch is between the two: the piece is read under a condition, or another one is.
-  bool is_guarded(int choice, int piece) const {
-    return at(piece).map.constraints.size() > at(choice).map.constraints.size() ||
-           operands_[static_cast<std::size_t>(choice)].size() > 1;
-  }
-  const Computation& computation_;
-  const GroupEvaluations& found_;
-  std::vector<std::vector<int>> operands_;
-  std::vector<std::pair<int, int>> pieces_;  ///< of each value: piece_of()
-};
+/// Places of an array between which the task in the middle reads under `map`.
+Interval places_of_task(const IndexMap& map, const Shape& shape, const Layout& layout) {
+  IndexMap task;
+  task.dims = {std::min(layout.task_rows, layout.rows), layout.cols};
+  task.results = {IndexExpr::dim(0) + IndexExpr::value((layout.rows - task.dims[0]) / 2), IndexExpr::dim(1)};
+  const IndexMap read = compose(task, map);
+  return range_of(linearize(read.results, shape.dims), read);
+}
 
 }  // namespace
 
@@ -86,11 +57,12 @@ double KernelCounter::copied_in_flight(const Group& group, const Shape& shape, b
          (kernel_.launch.block * kLaneBytes);
 }
 
-void KernelCounter::count_load(const Group& group, const Evaluation& e, int again, ThreadLoads& loads) {
+void KernelCounter::count_load(const Group& group, const Evaluation& e, int v, const Choices& choices,
+                               int again, ThreadLoads& loads) {
   const std::int64_t partials = std::max<std::int64_t>(1, partials_of(computation_, kernel_, e.op));
   const Layout layout = layout_of(group);
-  const double accesses =
-      std::max(1.0, warp_accesses(e.map, group.mapping, layout)) * static_cast<double>(partials);
+  const double filled = warp_accesses(e.map, group.mapping, layout);  // warps, all lanes of which load
+  const double accesses = std::max(1.0, filled) * static_cast<double>(partials);
   const bool internal = inside_.contains(e.op);
   const Shape& shape = computation_.node(e.op).shape;
   const int bytes = byte_size(shape.dtype);
@@ -107,72 +79,121 @@ void KernelCounter::count_load(const Group& group, const Evaluation& e, int agai
   }
   if (e.tile && layout.in_tile && staged_part(shape, group.mapping) == StagedPart::kCols)
     return count_staged_cols(group, e, accesses);
-  const int at_once = moved_at_once(e.map, shape, group.mapping, layout, e.tile);
-  now().warp_instructions += accesses * unpacking_instructions(shape.dtype, at_once > 1);
-  const bool fixed = !uses(e.map, 0) && !uses(e.map, 1) && e.map.symbols.empty() && e.map.runtime.empty();
-  const double times = e.tile ? 1 : 1.0 + again;  // from memory
-  const double touched_sectors =
-      accesses * sectors(e.map, shape.dims, group.mapping, layout, bytes, e.tile, at_once);
-  const double copied = copied_in_flight(group, shape, e.tile);
-  const bool in_bulk = copied > 0 && copies_in_bulk(group.mapping);  // asked for by one thread
-  if (!in_bulk)
-    count_accesses(times * accesses * divergence(e.map, layout) / at_once,
-                   fixed ? kNoAddress : accesses_together(group));
-  loads.accesses += times * accesses / at_once;
+  WarpLoads of{.accesses = accesses, .times = e.tile ? 1 : 1.0 + again};
+  of.at_once = moved_at_once(e.map, shape, group.mapping, layout, e.tile);
+  const double warps = filled * divergence(e.map, layout) * unfilled_warps(e.map, group.mapping, layout);
+  of.executed = of.times * std::max(1.0, warps) * static_cast<double>(partials) / of.at_once;
+  of.copied = copied_in_flight(group, shape, e.tile);
+  const bool in_bulk = of.copied > 0 && copies_in_bulk(group.mapping);  // asked for by one thread
+  if (!in_bulk) count_load_instructions(group, e, v, choices, of);
+  loads.accesses += of.executed;
   if (partials > 1) {  // a loop over them is unrolled
     loads.folds += accesses;
     loads.folded += accesses * std::min(static_cast<double>(partials), kMaxLoadsInFlight);
   }
-  if (!in_bulk) now().global_accesses += times * accesses / at_once;
-  count_in_l1(times * accesses / at_once, times * touched_sectors);
-  const double from_l2 = e.tile ? touched_sectors : beyond_l1(group, e, touched_sectors);
-  now().l2_sectors += from_l2 + (rows_in_l1_ ? 0 : times - 1) * touched_sectors;
-  now().l1_hit_sectors += touched_sectors - from_l2 + (rows_in_l1_ ? times - 1 : 0) * touched_sectors;
-  if (times > 1 && !rows_in_l1_) {
+  count_load_sectors(group, e, of);
+  if (of.times > 1 && !rows_in_l1_) {
     const double all = static_cast<double>(extents(group.mapping).elements() * bytes);
     phases_[level_].bytes_again += again * all;
     phases_[level_].resident_bytes += all * resident_share(group);
   }
-  if (e.tile) count_through_tile(accesses, 1 + again, copied > 0 ? 0 : at_once, layout.width, bytes);
-  if (copied > 0) {
-    // By instructions that wait for nothing and stay in flight until the task's turn.
-    loads.copies += accesses / at_once;
-    loads.copied += copied;
-  } else if (e.tile && layout.in_tile) {
-    const mapping::Elements range = staging_mapping(group.mapping, bytes);
-    const double vectors =
-        std::min(kRangeVectors, static_cast<double>(Layout(range, kernel_.launch.block).vectors));
-    loads.staged += vectors * at_once * bytes / kLaneBytes;
-  } else if (e.tile && packs_rows(group.mapping)) {
-    const double together = tile_mapping(group.mapping).unroll;
-    loads.staged += together;
-  } else if (uses(e.map, layout.lane_dim)) {
-    // What does not move in vectors is as many loads, one after the other without waiting.
-    const int moves = layout.width / at_once;
-    const double requests = moves * std::max(1.0, at_once * bytes / kLaneBytes);
-    // A scalar's condition is a branch.
-    const bool branch = layout.width == 1 && !e.map.constraints.empty();
-    const bool guarded = branch || !layout.holds(e.map) || !e.map.runtime.empty();
-    if (!guarded) loads.vector += requests;
-  }
+  if (e.tile) count_through_tile(accesses, 1 + again, of.copied > 0 ? 0 : of.at_once, layout.width, bytes);
+  // Of vectors that are loaded ahead whoever comes to their use takes them apart.
+  const double unpacked = choices.any() && of.at_once > 1 ? choices.warps(v) : accesses;
+  now().warp_instructions += unpacked * unpacking_instructions(shape.dtype, of.at_once > 1);
+  if (partials == 1 && of.copied == 0 && !e.tile && choices.is_conditional(v))
+    count_in_block(choices, v, of.executed, std::max(1.0, of.at_once * bytes / kLaneBytes), loads);
+  else
+    count_together(group, e, of, loads);
   double& touched = touched_by(group, e);
   touched = std::min(touched + e.count * bytes, static_cast<double>(shape.byte_size() * partials));
 }
 
+void KernelCounter::count_load_instructions(const Group& group, const Evaluation& e, int v,
+                                            const Choices& choices, const WarpLoads& of) {
+  const bool fixed = !uses(e.map, 0) && !uses(e.map, 1) && e.map.symbols.empty() && e.map.runtime.empty();
+  const bool guarded = choices.is_guarded_load(v);
+  count_accesses(of.executed, fixed || guarded ? kNoAddress : accesses_together(group));
+  now().global_accesses += of.executed;
+  if (!guarded) return;
+  now() += choices.guard_work(v) * choices.warps(v);
+  now() += choices.address_work(v) * of.executed;
+}
+
+void KernelCounter::count_load_sectors(const Group& group, const Evaluation& e, const WarpLoads& of) {
+  const Shape& shape = computation_.node(e.op).shape;
+  const Layout layout = layout_of(group);
+  const int bytes = byte_size(shape.dtype);
+  const double touched =
+      of.accesses * sectors(e.map, shape.dims, group.mapping, layout, bytes, e.tile, of.at_once);
+  // Lanes with vectors that they load one element at a time touch as many sectors again for each.
+  double asked = touched, lines = touched / kSectorsPerWavefront;
+  if (of.at_once == 1 && layout.width > 1 && !e.tile && uses(e.map, layout.lane_dim)) {
+    const auto apart = [&](int at_a_time) {
+      return of.accesses * touched_apart(e.map, shape.dims, layout, bytes, at_a_time);
+    };
+    asked = std::max(touched, apart(kSectorBytes));
+    lines = std::max(lines, apart(kSectorBytes * static_cast<int>(kSectorsPerWavefront)));
+  }
+  asked = std::max(asked, of.executed / of.times);  // of whatever lanes
+  count_in_l1(of.executed, of.times * lines * kSectorsPerWavefront);
+  const double from_l2 = e.tile ? touched : beyond_l1(group, e, touched);
+  if (!e.tile) note_reads(group, e, from_l2);
+  now().l2_sectors += from_l2 + (rows_in_l1_ ? 0 : of.times - 1) * touched;
+  now().l1_hit_sectors += asked - from_l2 + (rows_in_l1_ ? of.times - 1 : 0) * touched;
+}
+
+void KernelCounter::count_together(const Group& group, const Evaluation& e, const WarpLoads& of,
+                                   ThreadLoads& loads) const {
+  const Layout layout = layout_of(group);
+  const int bytes = byte_size(computation_.node(e.op).shape.dtype);
+  if (of.copied > 0) {
+    // By instructions that wait for nothing and stay in flight until the task's turn.
+    loads.copies += of.accesses / of.at_once;
+    loads.copied += of.copied;
+  } else if (e.tile && layout.in_tile) {
+    const mapping::Elements range = staging_mapping(group.mapping, bytes);
+    const double vectors =
+        std::min(kRangeVectors, static_cast<double>(Layout(range, kernel_.launch.block).vectors));
+    loads.staged += vectors * of.at_once * bytes / kLaneBytes;
+  } else if (e.tile && packs_rows(group.mapping)) {
+    loads.staged += static_cast<double>(tile_mapping(group.mapping).unroll);
+  } else if (uses(e.map, layout.lane_dim) && layout.holds(e.map) && e.map.runtime.empty()) {
+    // What does not move in vectors is as many loads, one after the other without waiting.
+    const int moves = layout.width / of.at_once;
+    loads.vector += moves * std::max(1.0, of.at_once * bytes / kLaneBytes);
+  }
+}
+
+void KernelCounter::count_in_block(const Choices& choices, int v, double accesses, double requests,
+                                   ThreadLoads& loads) {
+  loads.guarded += accesses;
+  // Each vector's load is a statement of its own.
+  if (requests > 1 && choices.is_guarded_load(v)) {
+    loads.in_blocks += accesses * std::min(requests, kMaxLoadsInFlight);
+    return;
+  }
+  const bool indexed = choices.is_indexed(v);
+  ThreadLoads::Block& block = loads.blocks[{choices.branch(v), choices.open_constraints(v), indexed}];
+  block.accesses += accesses;
+  block.requests += requests;
+}
+
 double KernelCounter::loads_of_expressions(const Group& group, const GroupEvaluations& found,
-                                           int level) const {
-  const Expressions values(computation_, found);
+                                           const Choices& choices, int level) const {
   struct Piece {
     int direct = 0, indexed = 0;  ///< by an index that is loaded
     double loads = 0;             ///< as often as they are made
   };
   // Element-wise tasks make all roots in one loop; of rows and columns a root may have one of its own.
   const bool one_loop = is<mapping::Elements>(group.mapping);
-  std::map<std::pair<std::pair<int, int>, NodeId>, Piece> pieces;
+  std::map<NodeId, Piece> pieces;
   for (std::size_t v = 0; v < found.values.size(); ++v) {
     const Evaluation& load = found.values[v];
     if (!load.load || level_of(load.root) != level) continue;
-    Piece& piece = pieces[{values.piece_of(static_cast<int>(v)), one_loop ? kNoNode : load.root}];
+    const int value = static_cast<int>(v);
+    if (choices.is_conditional(value)) continue;
+    Piece& piece = pieces[one_loop ? kNoNode : load.root];
     ++(load.map.runtime.empty() ? piece.direct : piece.indexed);
     piece.loads += load.count;
   }
@@ -193,8 +214,12 @@ void KernelCounter::count_in_flight(const Group& group, const ThreadLoads& loads
   in_flight *= static_cast<double>(layout.turns);
   const double most = group.across.empty() ? kMaxLoadsInFlight : kMaxLoadsInFlightAcross;
   loads_made_ += loads.accesses;
-  loads_in_flight_ += (loads.accesses - loads.copies - loads.folds) * std::clamp(in_flight, 1.0, most) +
-                      loads.copies * std::max(1.0, loads.copied) + loads.folded;
+  double in_blocks = loads.in_blocks;
+  for (const auto& [at, block] : loads.blocks)
+    in_blocks += block.accesses * std::min(block.requests, kMaxLoadsInFlight);
+  loads_in_flight_ +=
+      (loads.accesses - loads.copies - loads.folds - loads.guarded) * std::clamp(in_flight, 1.0, most) +
+      loads.copies * std::max(1.0, loads.copied) + loads.folded + in_blocks;
 }
 
 double KernelCounter::beyond_l1(const Group& group, const Evaluation& e, double touched) const {
@@ -207,13 +232,8 @@ double KernelCounter::beyond_l1(const Group& group, const Evaluation& e, double 
     first = static_cast<double>(group.deal.blocks()) * sectors_of(static_cast<double>(shape.byte_size()));
   // A product reads each element of a task's operands many times: the L1 holds those that fit there.
   if (multiplies_ && e.map.dims.size() == 2) {
-    IndexMap task;  // of the middle
-    task.dims = {std::min(layout.task_rows, layout.rows), layout.cols};
-    task.results = {IndexExpr::dim(0) + IndexExpr::value((layout.rows - task.dims[0]) / 2),
-                    IndexExpr::dim(1)};
-    const IndexMap read = compose(task, e.map);
-    const double bytes = static_cast<double>(range_of(linearize(read.results, shape.dims), read).size()) *
-                         byte_size(shape.dtype);
+    const double bytes =
+        static_cast<double>(places_of_task(e.map, shape, layout).size()) * byte_size(shape.dtype);
     if (bytes * blocks <= static_cast<double>(l1_room(device_, kernel_, blocks)))
       first = std::min(first, static_cast<double>(group.deal.tasks) * sectors_of(bytes));
   }
@@ -226,6 +246,38 @@ double KernelCounter::beyond_l1(const Group& group, const Evaluation& e, double 
         first, static_cast<double>(group.deal.block_tasks()) * sectors_of(rows * byte_size(shape.dtype)));
   }
   return std::min(first, touched);
+}
+
+void KernelCounter::note_reads(const Group& group, const Evaluation& e, double sectors) {
+  Reads& reads = reads_[{level_, e.op}];
+  const bool again = reads.sectors > 0 || !e.map.symbols.empty();
+  reads.sectors += sectors;
+  reads.again = reads.again || again;
+  const Layout layout = layout_of(group);
+  if (e.map.dims.size() != 2 || !e.map.runtime.empty()) {
+    reads.places = {0, computation_.node(e.op).shape.elements_count() - 1};
+    return;
+  }
+  const Interval places = places_of_task(e.map, computation_.node(e.op).shape, layout);
+  reads.places = reads.places.empty()
+                     ? places
+                     : Interval{std::min(reads.places.lo, places.lo), std::max(reads.places.hi, places.hi)};
+}
+
+void KernelCounter::count_reads_once(const Group& group) {
+  const int blocks = std::max(1, blocks_per_sm());
+  for (const auto& [at, reads] : reads_) {
+    const auto& [level, op] = at;
+    const double bytes =
+        static_cast<double>(reads.places.size()) * byte_size(computation_.node(op).shape.dtype);
+    if (!reads.again || bytes * blocks > static_cast<double>(l1_room(device_, kernel_, blocks))) continue;
+    const double once = static_cast<double>(group.deal.tasks) * std::ceil(bytes / kSectorBytes);
+    if (once >= reads.sectors) continue;
+    level_ = level;
+    now().l2_sectors -= reads.sectors - once;
+    now().l1_hit_sectors += reads.sectors - once;
+  }
+  reads_.clear();
 }
 
 void KernelCounter::count_staged_cols(const Group& group, const Evaluation& e, double accesses) {

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "analysis/facts/facts.h"
+#include "core/graph/float_semantics.h"
 #include "core/index/index_map.h"
 
 namespace stitchwork {
@@ -17,6 +18,9 @@ constexpr double kFp32Share = 0.66;
 /// together; the others are at constant distances.
 /// Derived from the code printed: one 64-bit multiply-add.
 constexpr double kAddressInstructions = 1;
+/// Of a result in a 16-bit float, which is computed in f32: rounded, and widened again.
+/// Derived from the code printed: two conversions.
+constexpr double kRoundingInstructions = 2;
 
 double instructions_of(const Computation& computation, const Node& node) {
   if (node.op == Op::kDivide && is_floating(node.shape.dtype)) {
@@ -45,6 +49,9 @@ ThreadWork work_of_op(const Computation& computation, const Node& node) {
   const bool floating = is_floating(node.shape.dtype);
   arithmetic(work, node.shape.dtype) =
       floating && instructions > 1 ? kFp32Share * instructions : instructions;
+  const bool narrow = floating && byte_size(node.shape.dtype) < 4;
+  if (narrow && node.op != Op::kConvert && !is_exact(node.op))
+    work.warp_instructions += kRoundingInstructions;
   if (floating && def(node.op).cls == OpClass::kHeavyElementwise) work.mufu_warp_instructions = 1;
   return work;
 }

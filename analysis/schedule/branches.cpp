@@ -8,14 +8,9 @@
 namespace stitchwork {
 namespace {
 
-/// In machine instructions, about: those of a load with its address and condition, of an index, and of each
-/// element that a thread folds or reduces.
-/// A choice, not measured: they are rounded counts of what the compiler makes of such values.
-constexpr std::int64_t kLoadWork = 6, kIndexWork = 3, kReducedWork = 6;
-/// A choice between more arguments, or of more work in all of them, has branches.
-/// Chosen, not measured: about ten loads, well above the compares and jumps of a branch.
+/// A choice between more arguments has branches.
+/// A choice, not measured: few enough that compares and jumps take as much.
 constexpr std::size_t kMostSelected = 3;
-constexpr std::int64_t kMostWorkSelected = 64;
 
 class Finder {
  public:
@@ -35,7 +30,7 @@ class Finder {
       const std::int64_t sum =
           std::accumulate(inside.begin() + first,
                           inside.begin() + first + static_cast<std::ptrdiff_t>(arguments), std::int64_t{0});
-      branched[at(v)] = arguments > kMostSelected || sum > kMostWorkSelected ? 1 : 0;
+      branched[at(v)] = has_branches(arguments, sum) ? 1 : 0;
     }
     place(branched);
     return std::move(found_);
@@ -147,6 +142,10 @@ class Finder {
 
 Branches find_branches(const Computation& computation, const Step& step) {
   return Finder(computation, step).run();
+}
+
+bool has_branches(std::size_t arguments, std::int64_t work) {
+  return arguments > kMostSelected || work > kMostWorkSelected;
 }
 
 bool is_one_for_vectors(const Value& choice, const Layout& layout) {

@@ -1,6 +1,7 @@
 // Which values a thread computes only where a choice takes them.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "analysis/schedule/layout.h"
@@ -28,6 +29,17 @@ struct Branches {
 
 /// The branches of a step, for whose values `order` is there. Values that other steps read are in none.
 Branches find_branches(const Computation& computation, const Step& step);
+
+/// Whether a choice between so many arguments, which take so much work together, has branches.
+bool has_branches(std::size_t arguments, std::int64_t work);
+
+/// In machine instructions, about: those of a load with its address and condition, of an index, and of each
+/// element that a thread folds or reduces.
+/// A choice, not measured: they are rounded counts of what the compiler makes of such values.
+inline constexpr std::int64_t kLoadWork = 6, kIndexWork = 3, kReducedWork = 6;
+/// Of a fold of partials, and all that more elements count for: enough for branches.
+/// A choice, not measured: about ten loads, well above the compares and jumps of a branch.
+inline constexpr std::int64_t kMostWorkSelected = 64;
 
 /// Whether the branch that a vector of elements takes is that of its first one, known before any value is.
 bool is_one_for_vectors(const Value& choice, const Layout& layout);

@@ -53,6 +53,7 @@ class Walk {
         evaluate(std::move(next));
       }
     }
+    keep_readings();
     result_.values = EvaluationList(std::move(values_));
     mark_tiles(computation_, kernel_, group_, result_);
     return std::move(result_);
@@ -86,27 +87,44 @@ class Walk {
     IndexMap map;
     std::uint64_t hash = 0;  ///< of the map
     double count = 1;        ///< Evaluation::count
-    int by = -1;
+    int by = -1, operand = 0;
   };
-  static Open open_at(NodeId op, IndexMap map, int by) {
+  static Open open_at(NodeId op, IndexMap map, int by, std::size_t operand = 0) {
     const std::uint64_t hash = hash_of(map);
     const double count = evaluation_count(map);
-    return {op, std::move(map), hash, count, by};
+    return {op, std::move(map), hash, count, by, static_cast<int>(operand)};
   }
 
-  bool is_known(NodeId op, const IndexMap& map, std::uint64_t hash) const {
+  std::optional<std::size_t> known(NodeId op, const IndexMap& map, std::uint64_t hash) const {
     const auto [first, last] = known_.equal_range(Key{op, level_, hash});
-    return std::any_of(first, last, [&](const auto& known) { return values_[known.second].map == map; });
+    const auto found =
+        std::find_if(first, last, [&](const auto& known) { return values_[known.second].map == map; });
+    return found == last ? std::nullopt : std::optional(found->second);
+  }
+
+  /// Whether the value is known; notes that it is read.
+  bool reads_known(NodeId op, const IndexMap& map, std::uint64_t hash, int by, int operand) {
+    const auto value = known(op, map, hash);
+    if (value && by >= 0) readings_.push_back({by, operand, static_cast<int>(*value)});
+    return value.has_value();
+  }
+
+  void keep_readings() {
+    if (std::ranges::none_of(values_, [](const Evaluation& e) { return !e.map.constraints.empty(); })) return;
+    std::ranges::sort(readings_, {},
+                      [](const Reading& r) { return std::tuple(r.reader, r.operand, r.value); });
+    result_.readings = std::make_shared<const std::vector<Reading>>(std::move(readings_));
   }
 
   void evaluate(Open&& open) {
     const NodeId op = open.op;
-    if (is_immediate(computation_, op) || is_known(op, open.map, open.hash)) return;
+    if (is_immediate(computation_, op) || reads_known(op, open.map, open.hash, open.by, open.operand)) return;
     const bool as_root = open.by < 0;
     const bool resident = !as_root && is_resident(op, open.map);
     const bool load = resident || (!as_root && is_loaded(op));
     const std::size_t index = values_.size();
     known_.emplace(Key{op, level_, open.hash}, index);
+    if (!as_root) readings_.push_back({open.by, open.operand, static_cast<int>(index)});
     values_.push_back({op, std::move(open.map), open.count, root_, load, resident, false, open.by});
     if (load) return;
     count_map(op);
@@ -131,16 +149,17 @@ class Walk {
       const NodeId operand = node.operands[i];
       if (over_domain && static_cast<int>(i) < reduced_operands(node)) {
         open_.push_back(
-            open_at(operand, reduced_operand_map(computation_, op, static_cast<int>(i), map), by));
+            open_at(operand, reduced_operand_map(computation_, op, static_cast<int>(i), map), by, i));
       } else if (over_rows && i == 0) {
-        open_.push_back(open_at(operand, result_.placements->at(operand).map, by));
+        open_.push_back(open_at(operand, result_.placements->at(operand).map, by, i));
       } else if (is_elementwise(node.op) && computation_.node(operand).shape.dims == node.shape.dims) {
-        if (!is_known(operand, map, hash)) open_.push_back({operand, map, hash, reader.count, by});
+        if (!reads_known(operand, map, hash, by, static_cast<int>(i)))
+          open_.push_back({operand, map, hash, reader.count, by, static_cast<int>(i)});
       } else if (const auto& reads = operand_map(computation_, op, static_cast<int>(i))) {
-        open_.push_back(open_at(operand, compose(map, *reads), by));
+        open_.push_back(open_at(operand, compose(map, *reads), by, i));
       } else if (!computation_.node(operand).shape.is_tuple) {
         // Not a map (scatter, select-and-scatter): all of the operand, once.
-        open_.push_back(open_at(operand, IndexMap::identity(computation_.node(operand).shape.dims), by));
+        open_.push_back(open_at(operand, IndexMap::identity(computation_.node(operand).shape.dims), by, i));
       }
     }
   }
@@ -151,6 +170,7 @@ class Walk {
   const Group& group_;
   GroupEvaluations result_;
   std::vector<Evaluation> values_;
+  std::vector<Reading> readings_;
   /// Op, level of the root, and hash of the map.
   using Key = std::tuple<NodeId, int, std::uint64_t>;
   std::unordered_multimap<Key, std::size_t, boost::hash<Key>> known_;
@@ -296,12 +316,17 @@ double evaluation_count(const IndexMap& map) {
   for (std::size_t d = 0; d < map.dims.size(); ++d)
     if (depends_on(map, static_cast<int>(d))) count *= static_cast<double>(map.dims[d]);
   for (std::int64_t symbol : map.symbols) count *= static_cast<double>(symbol);
+  return count * admitted_share(map);
+}
+
+double admitted_share(const IndexMap& map) {
+  double share = 1;
   for (const Constraint& c : map.constraints) {
-    const Interval all = range_of(c.expr, map);
+    const Interval all = range_without(c, map);
     const Interval inside{std::max(all.lo, c.range.lo), std::min(all.hi, c.range.hi)};
-    if (!all.empty()) count *= static_cast<double>(inside.size()) / static_cast<double>(all.size());
+    if (!all.empty()) share *= static_cast<double>(inside.size()) / static_cast<double>(all.size());
   }
-  return count;
+  return share;
 }
 
 }  // namespace stitchwork

@@ -45,9 +45,17 @@ class EvaluationList {
   std::shared_ptr<const std::vector<Evaluation>> list_;
 };
 
+/// A value that another one reads as this operand of its op.
+struct Reading {
+  int reader = -1, operand = 0, value = -1;
+};
+
 struct GroupEvaluations {
   std::shared_ptr<const Placements> placements;  ///< of propagate()
-  EvaluationList values;         ///< roots first, then what they read, each (op, map, level) once
+  EvaluationList values;  ///< roots first, then what they read, each (op, map, level) once
+  /// All that values read of each other, by reader and operand, where any of them is there for some of the
+  /// domain alone; empty where none is.
+  std::shared_ptr<const std::vector<Reading>> readings;
   std::vector<NodeId> unplaced;  ///< materialised ops of the group that lie nowhere in its domain
 };
 
@@ -84,5 +92,8 @@ bool depends_on(const IndexMap& map, int dim);
 /// does not depend on (a value that depends on the row alone is computed once a row), times the part of them
 /// that the constraints admit.
 double evaluation_count(const IndexMap& map);
+
+/// The part of the points that the constraints admit, each taken for itself.
+double admitted_share(const IndexMap& map);
 
 }  // namespace stitchwork

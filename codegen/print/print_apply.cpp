@@ -31,29 +31,6 @@ std::string substituted(std::string_view pattern, const std::vector<std::string>
   return result;
 }
 
-/// Ops whose result is one of their operands' values, or representable with them: no rounding of 16-bit
-/// floats.
-bool is_exact(Op op) {
-  switch (op) {
-    case Op::kAbs:
-    case Op::kNegate:
-    case Op::kSign:
-    case Op::kFloor:
-    case Op::kCeil:
-    case Op::kRoundNearestAfz:
-    case Op::kRoundNearestEven:
-    case Op::kReal:
-    case Op::kImag:
-    case Op::kMaximum:
-    case Op::kMinimum:
-    case Op::kSelect:
-    case Op::kClamp:
-      return true;
-    default:
-      return false;
-  }
-}
-
 std::string convert_text(DType from, DType to, const std::string& v) {
   if (from == to) return v;
   if (to == DType::kPred) return fmt::format("({} != 0)", v);

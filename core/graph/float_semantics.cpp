@@ -22,6 +22,27 @@ FloatFormat float_format(DType type) {
   }
 }
 
+bool is_exact(Op op) {
+  switch (op) {
+    case Op::kAbs:
+    case Op::kNegate:
+    case Op::kSign:
+    case Op::kFloor:
+    case Op::kCeil:
+    case Op::kRoundNearestAfz:
+    case Op::kRoundNearestEven:
+    case Op::kReal:
+    case Op::kImag:
+    case Op::kMaximum:
+    case Op::kMinimum:
+    case Op::kSelect:
+    case Op::kClamp:
+      return true;
+    default:
+      return false;
+  }
+}
+
 FloatFormat reduced_precision(const Node& node) {
   const std::int64_t exponent_bits = other_integer(node, "exponent_bits", 8);
   const std::int64_t mantissa_bits = other_integer(node, "mantissa_bits", 23);

@@ -14,6 +14,10 @@ struct FloatFormat {
 /// Of f16, bf16, f32, f64.
 FloatFormat float_format(DType type);
 
+/// Whether the op's result is one of its operands' values, or representable with them: 16-bit floats, which
+/// are computed in f32, need no rounding.
+bool is_exact(Op op);
+
 /// What a reduce-precision rounds to. Throws Error where no float has such fields.
 FloatFormat reduced_precision(const Node& node);
 

@@ -155,6 +155,10 @@ std::string to_text(const IndexMap& map) {
 
 Interval range_of(const IndexExpr& expr, const IndexMap& map) { return range_within(expr, atom_ranges(map)); }
 
+Interval range_without(const Constraint& constraint, const IndexMap& map) {
+  return range_within(constraint.expr, atom_ranges(map, !bounds_leaf(constraint)));
+}
+
 IndexExpr simplify(const IndexExpr& expr, const IndexMap& context) {
   const AtomRanges ranges = atom_ranges(context);
   IndexExpr current = expr;

@@ -112,6 +112,8 @@ std::string to_text(const IndexMap& map);
 /// Bounds of `expr` over the dims, symbols and runtime ranges of `map`, narrowed by its constraints on single
 /// atoms (exact for affine, hull for mod).
 Interval range_of(const IndexExpr& expr, const IndexMap& map);
+/// Bounds of a constraint's expression over `map`, which has it, as if it had not: narrowed by the others.
+Interval range_without(const Constraint& constraint, const IndexMap& map);
 
 /// Rewrites to the simplest equal map: mod/floordiv removed where ranges allow, (x floordiv a) floordiv b,
 /// a*(x floordiv a) + x mod a = x, constraints implied by ranges dropped, unused symbols kept. "Equal" where

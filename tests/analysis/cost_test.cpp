@@ -31,6 +31,12 @@ TEST(Cost, ACopyKernelMovesItsBytesOnceInFullSectors) {
   EXPECT_EQ(cost.recomputed_elements, 0);
 }
 
+TEST(Cost, AWarpOfOneLaneLoadsAsOftenAsAFullOne) {
+  EXPECT_DOUBLE_EQ(
+      cost_of(graph_of("p = f32[] parameter(0)\n ROOT n = f32[] negate(p)"), "unfused").work.global_accesses,
+      1);
+}
+
 TEST(Cost, TransposedReadsTouchASectorAnElement) {
   const Graph graph =
       graph_of("p = f32[1024,1024] parameter(0)\n ROOT t = f32[1024,1024] transpose(p), dimensions={1,0}");

@@ -183,6 +183,23 @@ TEST(Settle, AFewSpilledBytesAreNotWorthAPlanThatTakesTwiceAsLong) {
   EXPECT_GE(spilling, 3) << "hardly any of these first plans spills";
 }
 
+TEST(Settle, KernelsMadeDearerKeepTheirPlanThoughOthersComputeOpsOfThemAgain) {
+  SKIP_WITHOUT_PTXAS();
+  // All steps of this network compute the same masks; many of them spill, and a few are better off for it.
+  const Graph graph = testing::dataset("dyn_rnn");
+  const auto plan = [&](const std::vector<Edit>& edits) {
+    return make_plan(graph, device("h200"), "auto", {.edits = edits});
+  };
+  const FusionPlan first = plan({});
+  const Executable executable = compile_settled(graph, device("h200"), first, plan, compile_options());
+  const auto kernels_us = [](const FusionPlan& of) {
+    double us = 0;
+    for (const KernelPlan& kernel : of.kernels) us += kernel.predicted_us;
+    return us;
+  };
+  EXPECT_LE(kernels_us(executable.plan), 1.1 * kernels_us(first));
+}
+
 TEST(Settle, AGivenPlanIsOnlyJudged) {
   SKIP_WITHOUT_PTXAS();
   const Graph graph = hungry(40);

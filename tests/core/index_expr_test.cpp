@@ -61,6 +61,14 @@ TEST(IndexExpr, RangesAreExactForAffineAndHullsForMod) {
   EXPECT_EQ(range_of(floordiv(d(0) - v(1), 4), map), (Interval{-1, 2}));
 }
 
+TEST(IndexExpr, RangesWithoutAConstraintAreThoseOfTheOthers) {
+  IndexMap map = context({10, 7});
+  map.constraints = {{d(0), {0, 4}}, {d(0) + d(1), {3, 5}}};
+  EXPECT_EQ(range_of(d(0), map), (Interval{0, 4}));
+  EXPECT_EQ(range_without(map.constraints[0], map), (Interval{0, 9}));
+  EXPECT_EQ(range_without(map.constraints[1], map), (Interval{0, 10}));
+}
+
 TEST(IndexExpr, TextBindsFloordivTighterThanSums) {
   EXPECT_EQ(to_text(floordiv(d(0) * 5 + d(1), 3) * 2 + mod(d(1), 4)),
             "((d0 * 5 + d1) floordiv 3) * 2 + d1 mod 4");
