@@ -104,6 +104,7 @@ constexpr Remedy kRemedies[] = {
     {"fs19.cycle", "one of the patterns would have to hold all ops of the cycle, or none"},
     {"fs19.layout", "each block would have to read only what it has made itself"},
     {"fs19.volume", "a block's values would have to fit: shared_limit=device, or smaller chunks"},
+    {"fs19.maps", "fewer ops between them would have to read elements of several places"},
     {"fs19.kernel-limits", "the kernel would have to be smaller"},
     {"fs19.large-gemm", "the product would have to take less time than a kernel of its own is worth"},
     {"fs19.cap", "fewer large ops: patterns are grown from the largest first"},

@@ -22,6 +22,11 @@
 namespace stitchwork {
 namespace {
 
+/// Ops that take instructions: generated code has one that does not no line for each map.
+bool counts_maps_of(const Computation& computation, NodeId op) {
+  return def(computation.node(op).op).instructions > 0;
+}
+
 class Walk {
  public:
   /// `made`: what the kernel materialises.
@@ -132,8 +137,7 @@ class Walk {
   }
 
   void count_map(NodeId op) {
-    if (most_maps_ == std::numeric_limits<int>::max() || def(computation_.node(op).op).instructions == 0)
-      return;
+    if (most_maps_ == std::numeric_limits<int>::max() || !counts_maps_of(computation_, op)) return;
     if (++maps_[op] > most_maps_) too_often_ = op;
   }
 
@@ -244,6 +248,45 @@ class Evaluated {
   std::size_t values_ = 0;
 };
 
+/// The op of which a group computes the first map beyond `most_maps`; kNoNode: there is none.
+NodeId beyond_maps(const Computation& computation, const KernelEvaluations& of, int most_maps) {
+  for (const GroupEvaluations& group : of) {
+    if (group.values.size() <= static_cast<std::size_t>(most_maps)) continue;
+    std::unordered_map<NodeId, int> maps;
+    for (const Evaluation& e : group.values)
+      if (!e.load && counts_maps_of(computation, e.op) && ++maps[e.op] > most_maps) return e.op;
+  }
+  return kNoNode;
+}
+
+/// The same op where groups are walked anew and where they are known.
+std::variant<KernelEvaluations, NodeId> evaluations_within(const Computation& computation,
+                                                           const KernelPlan& kernel, int most_maps) {
+  // What is kept over barriers and what goes through tiles depends on the bytes that are free.
+  const bool may_be_known = kernel.resident.empty() && kernel.tiles.empty();
+  auto& known = computation.derived.get<Evaluated>();
+  Evaluated::Key key;
+  if (may_be_known) {
+    key = Evaluated::key_of(kernel);
+    if (auto found = known.find(key)) {
+      const NodeId too_often = most_maps == std::numeric_limits<int>::max()
+                                   ? kNoNode
+                                   : beyond_maps(computation, *found, most_maps);
+      if (too_often != kNoNode) return too_often;
+      return *std::move(found);
+    }
+  }
+  const std::vector<NodeId> made = materialised(kernel);
+  KernelEvaluations result;
+  for (const Group& group : kernel.groups) {
+    Walk walk(computation, kernel, made, group, most_maps);
+    result.push_back(walk.run());
+    if (walk.too_often() != kNoNode) return walk.too_often();
+  }
+  if (may_be_known) known.keep(std::move(key), result);
+  return result;
+}
+
 }  // namespace
 
 void mark_tiles(const Computation& computation, const KernelPlan& kernel, const Group& group,
@@ -269,30 +312,14 @@ GroupEvaluations evaluations(const Computation& computation, const KernelPlan& k
   return Walk(computation, kernel, materialised(kernel), group).run();
 }
 
-std::variant<GroupEvaluations, NodeId> evaluations_within_maps(const Computation& computation,
-                                                               const KernelPlan& kernel, const Group& group) {
-  const std::vector<NodeId> made = materialised(kernel);
-  Walk walk(computation, kernel, made, group, kMostMaps);
-  GroupEvaluations found = walk.run();
-  if (walk.too_often() != kNoNode) return walk.too_often();
-  return found;
+KernelEvaluations evaluations(const Computation& computation, const KernelPlan& kernel) {
+  return std::get<KernelEvaluations>(
+      evaluations_within(computation, kernel, std::numeric_limits<int>::max()));
 }
 
-KernelEvaluations evaluations(const Computation& computation, const KernelPlan& kernel) {
-  const auto walk = [&] {
-    const std::vector<NodeId> made = materialised(kernel);
-    KernelEvaluations result;
-    for (const Group& group : kernel.groups) result.push_back(Walk(computation, kernel, made, group).run());
-    return result;
-  };
-  // What is kept over barriers and what goes through tiles depends on the bytes that are free.
-  if (!kernel.resident.empty() || !kernel.tiles.empty()) return walk();
-  auto& known = computation.derived.get<Evaluated>();
-  Evaluated::Key key = Evaluated::key_of(kernel);
-  if (auto found = known.find(key)) return *found;
-  KernelEvaluations result = walk();
-  known.keep(std::move(key), result);
-  return result;
+std::variant<KernelEvaluations, NodeId> evaluations_within_maps(const Computation& computation,
+                                                                const KernelPlan& kernel) {
+  return evaluations_within(computation, kernel, kMostMaps);
 }
 
 PlanEvaluations evaluations(const Computation& computation, const FusionPlan& plan) {

@@ -69,10 +69,6 @@ inline constexpr int kMostMaps = 24;
 /// its scheme there) is Regional or Global, else evaluated in place.
 GroupEvaluations evaluations(const Computation& computation, const KernelPlan& kernel, const Group& group);
 
-/// The same, or the first op found that would be computed under more than kMostMaps index maps.
-std::variant<GroupEvaluations, NodeId> evaluations_within_maps(const Computation& computation,
-                                                               const KernelPlan& kernel, const Group& group);
-
 /// Sets Evaluation::tile by the tiles that the kernel has.
 void mark_tiles(const Computation& computation, const KernelPlan& kernel, const Group& group,
                 GroupEvaluations& found);
@@ -82,6 +78,9 @@ void mark_tiles(const Computation& computation, const KernelPlan& kernel, const 
 /// one asks for the same.
 using KernelEvaluations = std::vector<GroupEvaluations>;
 KernelEvaluations evaluations(const Computation& computation, const KernelPlan& kernel);
+/// The same, or the first op found that a group would compute under more than kMostMaps index maps.
+std::variant<KernelEvaluations, NodeId> evaluations_within_maps(const Computation& computation,
+                                                                const KernelPlan& kernel);
 using PlanEvaluations = std::vector<KernelEvaluations>;
 PlanEvaluations evaluations(const Computation& computation, const FusionPlan& plan);
 

@@ -89,9 +89,9 @@ std::variant<KernelPlan, NodeId> inlined_within_maps(const Computation& computat
                                                      const std::vector<NodeId>& roots, NodeId dominant,
                                                      const Dealt& dealt) {
   KernelPlan kernel = one_loop(computation, std::move(ops), roots, dominant, dealt);
-  const auto found = evaluations_within_maps(computation, kernel, kernel.groups[0]);
+  const auto found = evaluations_within_maps(computation, kernel);
   if (const auto* too_often = std::get_if<NodeId>(&found)) return *too_often;
-  return finished(computation, roots, std::get<GroupEvaluations>(found), std::move(kernel));
+  return finished(computation, roots, std::get<KernelEvaluations>(found).front(), std::move(kernel));
 }
 
 void mark_recomputed(std::vector<KernelPlan>& kernels) {

@@ -201,11 +201,14 @@ IndexExpr floordiv_within(const IndexExpr& a, std::int64_t divisor, const AtomRa
   if (!rest.terms.empty()) {
     const IndexTerm& first = rest.terms.front();
     const bool single = rest.terms.size() == 1 && first.coefficient == 1;
-    if (single && first.kind == AtomKind::kFloorDiv) {
+    std::int64_t both = 0, shift = 0;
+    if (single && first.kind == AtomKind::kFloorDiv &&
+        !__builtin_mul_overflow(first.divisor, divisor, &both) &&
+        !__builtin_mul_overflow(rest.constant, first.divisor, &shift)) {
       // ((x floordiv a) + k) floordiv b = (x + k*a) floordiv (a*b)
       IndexExpr x = *first.inner;
-      x.constant += rest.constant * first.divisor;
-      append_scaled(whole, floordiv_within(x, first.divisor * divisor, ranges), 1);
+      x.constant += shift;
+      append_scaled(whole, floordiv_within(x, both, ranges), 1);
     } else if (single && first.kind == AtomKind::kMod && rest.constant == 0 && first.divisor % divisor == 0) {
       // (x mod (a*b)) floordiv a = (x floordiv a) mod b
       append_scaled(

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <map>
 
 #include "analysis/judge/cost.h"
 #include "analysis/plan/recorder.h"
@@ -12,6 +11,7 @@
 #include "analysis/verify/verify.h"
 #include "core/hlo/hlo_text.h"
 #include "tests/support/graphs.h"
+#include "tests/support/most_maps.h"
 #include "tests/support/paper.h"
 #include "tests/support/random_graph.h"
 #include "tests/support/rotation.h"
@@ -64,19 +64,6 @@ TEST(Auto, OneLoopGivesSeveralValuesOfOneShape) {
   }
 }
 
-/// The most index maps under which a group of the plan's kernels computes one op that takes instructions.
-int most_maps(const Graph& graph, const FusionPlan& plan) {
-  const Computation& computation = graph.entry_computation();
-  int most = 0;
-  for (const KernelEvaluations& kernel : evaluations(computation, plan))
-    for (const GroupEvaluations& group : kernel) {
-      std::map<NodeId, int> maps;
-      for (const Evaluation& e : group.values)
-        if (!e.load && def(computation.node(e.op).op).instructions > 0) most = std::max(most, ++maps[e.op]);
-    }
-  return most;
-}
-
 TEST(Auto, ComputesNoOpAtMoreIndicesThanCodeHasRoomFor) {
   // In one loop a scan's first sums are computed at hundreds of indices, each by an expression of its own.
   const Graph graph = graph_of(testing::ScanText(64, 256, 1, testing::ScanStep::kSum).text());
@@ -91,7 +78,8 @@ TEST(Auto, ComputesNoOpAtMoreIndicesThanCodeHasRoomFor) {
     for (const int axis : {0, 1}) {
       const Graph scan = graph_of(testing::ScanText(128, 128, axis, step).text());
       for (const char* planner : {"astitch", "auto"})
-        EXPECT_LE(most_maps(scan, make_plan(scan, device("h200"), planner)), kMostMaps) << planner << axis;
+        EXPECT_LE(testing::most_maps(scan, make_plan(scan, device("h200"), planner)), kMostMaps)
+            << planner << axis;
     }
 }
 

@@ -10,10 +10,13 @@
 #include "analysis/judge/cost.h"
 #include "analysis/planners/fusionstitching/ilp/template_text.h"
 #include "analysis/planners/planner.h"
+#include "analysis/schedule/evaluations.h"
 #include "core/base/error.h"
 #include "tests/support/fuzz.h"
 #include "tests/support/golden.h"
 #include "tests/support/graphs.h"
+#include "tests/support/most_maps.h"
+#include "tests/support/scans.h"
 
 namespace stitchwork {
 namespace TEST_FILE {
@@ -53,6 +56,30 @@ INSTANTIATE_TEST_SUITE_P(Plans, Fs19Golden,
                          ::testing::Values("fs18_fig3", "fs18_sgd", "fs19_fig1", "fs19_cycle",
                                            "fs19_cycle_tiny", "softmax", "layer_norm", "fig7",
                                            "layer_norm_grad", "remote_trap"));
+
+TEST(FusionStitching, RefusesPatternsOfWhichALoopComputesAnOpAtManyIndices) {
+  const Graph graph = graph_of(testing::ScanText(64, 64, 0, testing::ScanStep::kRecurrence).text());
+  const FusionPlan plan = make_plan(graph, device("h200"), "fusionstitching", {.record_decisions = true});
+  const auto refused = std::ranges::find_if(
+      plan.decisions, [](const Decision& decision) { return decision.verdict.rule == "fs19.maps"; });
+  ASSERT_NE(refused, plan.decisions.end());
+  EXPECT_THAT(refused->verdict.why, HasSubstr("at more than 24 indices"));
+  EXPECT_LE(testing::most_maps(graph, plan), kMostMaps);
+}
+
+TEST(FusionStitching, WorkOnScansGrowsWithTheirOps) {
+  // A scan of twice the rows has a level more of some thirty ops, but its first values reach twice as many
+  // places of the results.
+  const auto evaluated = [](std::int64_t rows) {
+    const Graph graph = graph_of(testing::ScanText(rows, 64, 0, testing::ScanStep::kRecurrence).text());
+    const FusionPlan plan = make_plan(graph, device("h200"), "fusionstitching");
+    std::size_t values = 0;
+    for (const KernelEvaluations& kernel : evaluations(graph.entry_computation(), plan))
+      for (const GroupEvaluations& group : kernel) values += group.values.size();
+    return values;
+  };
+  EXPECT_LT(evaluated(256), 2 * evaluated(64));
+}
 
 TEST(FusionStitching, CrossedPatternsOfLargeOpsAreCutOnce) {  // F19 Figure 3
   const Graph graph = dataset("fs19_cycle");

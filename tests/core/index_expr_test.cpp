@@ -37,6 +37,13 @@ TEST(IndexExpr, NestedDivisionsJoin) {
   EXPECT_EQ(floordiv(mod(d(0), 12), 4), mod(floordiv(d(0), 4), 3));
 }
 
+TEST(IndexExpr, DivisionsWhoseProductIsNoNumberStayNested) {
+  // A value behind seventy paddings of every second place, as gradients of scans read them.
+  IndexExpr halved = d(0);
+  for (int i = 0; i < 70; ++i) halved = floordiv(halved, 2);
+  EXPECT_EQ(range_of(halved, context({1 << 20})), (Interval{0, 0}));
+}
+
 TEST(IndexExpr, QuotientAndRemainderJoin) {
   EXPECT_EQ(floordiv(d(0), 8) * 8 + mod(d(0), 8), d(0));
   EXPECT_EQ(mod(floordiv(d(0), 8), 4) * 8 + mod(d(0), 8), mod(d(0), 32));

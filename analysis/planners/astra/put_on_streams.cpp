@@ -27,7 +27,7 @@ class StreamChooser {
       return trials_.epoch_us(trials_.spans(trials_.dealt(bindings), kernels_));
     };
     minibatches_ =
-        explore(trials_.tree(), "b0", index_, measure, std::numeric_limits<std::size_t>::max()).size();
+        run_minibatches(trials_.tree(), "b0", index_, measure, std::numeric_limits<std::size_t>::max());
     SW_CHECK(next(trials_.tree(), "b0", index_, best_), "streams are not explored");
     Dealt dealt = trials_.dealt(best_);
     best_us_ = last_end_us(trials_.spans(dealt, kernels_));
@@ -67,7 +67,7 @@ class StreamChooser {
             fmt::format(
                 "stream {} of {}: epoch {} of super-epoch {}, {} (steps of its classes on each stream) "
                 "is the best of {} choices",
-                dealt.stream[at(s)], streams_, e, p, counts, trials_.choices(name)));
+                dealt.stream[at(s)], streams_, e, p, counts, trials_.choices(p, e)));
       });
   }
 

@@ -13,15 +13,18 @@ StreamTrials::StreamTrials(const Graph& graph, const Device& device, const Fusio
       streams_(streams),
       space_(stream_space(graph, plan, SpaceOptions{}.super_epoch_us)),
       tree_(stream_tree(space_, streams)) {
-  for (std::size_t p = 0; p < space_.super_epochs.size(); ++p)
-    for (std::size_t e = 0; e < space_.super_epochs[p].epochs.size(); ++e) {
-      const SuperEpoch& part = space_.super_epochs[p];
-      const std::string name = epoch_name(p, e);
+  for (std::size_t p = 0; p < space_.super_epochs.size(); ++p) {
+    const SuperEpoch& part = space_.super_epochs[p];
+    first_.push_back(names_.size());
+    for (std::size_t e = 0; e < part.epochs.size(); ++e) {
+      names_.push_back(epoch_name(p, e));
+      std::map<std::string, StreamCounts>& options = choices_.emplace_back();
       for (StreamCounts& counts : stream_choices(part.epochs[e], streams, behind_barrier(part, e))) {
         std::string option = to_text(counts);
-        choices_[name].emplace(std::move(option), std::move(counts));
+        options.emplace(std::move(option), std::move(counts));
       }
     }
+  }
 }
 
 std::string StreamTrials::epoch_name(std::size_t super_epoch, std::size_t epoch) {
@@ -30,11 +33,7 @@ std::string StreamTrials::epoch_name(std::size_t super_epoch, std::size_t epoch)
 
 Dealt StreamTrials::dealt(const Bindings& bindings) const {
   std::vector<StreamCounts> counts;
-  for (std::size_t p = 0; p < space_.super_epochs.size(); ++p)
-    for (std::size_t e = 0; e < space_.super_epochs[p].epochs.size(); ++e) {
-      const std::string name = epoch_name(p, e);
-      counts.push_back(choices_.at(name).at(bindings.at(name)));
-    }
+  for (std::size_t e = 0; e < names_.size(); ++e) counts.push_back(choices_[e].at(bindings.at(names_[e])));
   return deal(space_, counts, streams_);
 }
 
@@ -61,7 +60,7 @@ std::map<std::string, double> StreamTrials::epoch_us(const std::vector<StreamSpa
     for (std::size_t e = 0; e < space_.super_epochs[p].epochs.size(); ++e) {
       for (const StepClass& of : space_.super_epochs[p].epochs[e].classes)
         for (const int s : of.steps) end = std::max(end, spans[at(s)].end_us);
-      us[epoch_name(p, e)] = end - begin;
+      us[names_[first_[p] + e]] = end - begin;
     }
   }
   return us;

@@ -19,7 +19,9 @@ class StreamTrials {
   /// Names as epoch_name; its options are counts on streams.
   const TreeNode& tree() const { return tree_; }
   static std::string epoch_name(std::size_t super_epoch, std::size_t epoch);
-  std::size_t choices(const std::string& epoch) const { return choices_.at(epoch).size(); }
+  std::size_t choices(std::size_t super_epoch, std::size_t epoch) const {
+    return choices_.at(first_.at(super_epoch) + epoch).size();
+  }
 
   Dealt dealt(const Bindings& bindings) const;
   /// By step of the plan. `kernels`: by step as well (step_kernels, with_times).
@@ -33,7 +35,9 @@ class StreamTrials {
   int streams_;
   StreamSpace space_;
   TreeNode tree_;
-  std::map<std::string, std::map<std::string, StreamCounts>> choices_;  ///< by epoch and option
+  std::vector<std::size_t> first_;                            ///< by super-epoch its first epoch among all
+  std::vector<std::string> names_;                            ///< of all epochs
+  std::vector<std::map<std::string, StreamCounts>> choices_;  ///< likewise, by option
 };
 
 /// The plan's steps in the order of dispatch, its kernels numbered in it.

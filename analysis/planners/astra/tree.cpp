@@ -134,6 +134,96 @@ void collect_keys(const TreeNode& node, const std::string& context, const Bindin
   }
 }
 
+/// How far an exploration has come in a part of the tree. The index only grows, so what is settled stays so,
+/// and its bindings stay as they are.
+struct Progress {
+  bool begun = false;
+  bool settled = false;
+  std::size_t done = 0;            ///< settled children of a prefix
+  std::string at;                  ///< of a prefix: the context behind those
+  std::vector<Progress> children;  ///< of a parallel node; of a prefix that of the child at hand
+};
+
+void unbind(const TreeNode& node, Bindings& bindings) {
+  bindings.erase(node.name);
+  for (const TreeNode& child : node.children) unbind(child, bindings);
+}
+
+bool advance(const TreeNode& tree, const std::string& context, const ProfileIndex& index, Bindings& bindings,
+             Progress& progress);
+
+bool advance_prefix(const TreeNode& tree, const std::string& context, const ProfileIndex& index,
+                    Bindings& bindings, Progress& progress) {
+  if (!progress.begun) {
+    progress.at = context;
+    progress.children.resize(1);
+    for (const TreeNode& child : tree.children) set_defaults(child, bindings);
+  }
+  for (; progress.done < tree.children.size(); ++progress.done) {
+    const TreeNode& child = tree.children[progress.done];
+    if (!advance(child, progress.at, index, bindings, progress.children[0])) return false;
+    std::map<std::string, std::string> ignored;
+    Bindings frozen;
+    collect_keys(child, progress.at, bindings, ignored, frozen);
+    progress.at = behind(progress.at, frozen);
+    progress.children[0] = {};
+  }
+  return true;
+}
+
+/// As `next`, of bindings that are those of the time before, or empty at first.
+bool advance(const TreeNode& tree, const std::string& context, const ProfileIndex& index, Bindings& bindings,
+             Progress& progress) {
+  if (progress.settled) return true;
+  bool settled = true;
+  switch (tree.mode) {
+    case TreeMode::kVariable:
+      settled = next(tree, context, index, bindings);
+      break;
+    case TreeMode::kFork:  // what it binds differs by its option
+      unbind(tree, bindings);
+      settled = next(tree, context, index, bindings);
+      break;
+    case TreeMode::kParallel:
+      progress.children.resize(tree.children.size());
+      for (std::size_t c = 0; c < tree.children.size(); ++c)
+        settled = advance(tree.children[c], context, index, bindings, progress.children[c]) && settled;
+      break;
+    case TreeMode::kPrefix:
+      settled = advance_prefix(tree, context, index, bindings, progress);
+      break;
+  }
+  progress.begun = true;
+  progress.settled = settled;
+  return settled;
+}
+
+/// The keys of `keys` that the index may not have: none of what is settled.
+void open_keys(const TreeNode& tree, const std::string& context, const Bindings& bindings,
+               const Progress& progress, std::map<std::string, std::string>& found) {
+  if (progress.settled) return;
+  Bindings below;
+  switch (tree.mode) {
+    case TreeMode::kVariable:
+    case TreeMode::kFork:
+      collect_keys(tree, context, bindings, found, below);
+      return;
+    case TreeMode::kParallel:
+      for (std::size_t c = 0; c < tree.children.size(); ++c)
+        open_keys(tree.children[c], context, bindings, progress.children[c], found);
+      return;
+    case TreeMode::kPrefix: {
+      std::string at = progress.at;
+      for (std::size_t c = progress.done; c < tree.children.size(); ++c) {
+        Bindings mine;
+        collect_keys(tree.children[c], at, bindings, found, mine);
+        at = behind(at, mine);
+      }
+      return;
+    }
+  }
+}
+
 }  // namespace
 
 TreeNode variable(std::string name, std::vector<std::string> options) {
@@ -191,14 +281,28 @@ std::map<std::string, std::string> keys(const TreeNode& tree, const std::string&
   return found;
 }
 
+std::size_t run_minibatches(const TreeNode& tree, const std::string& context, ProfileIndex& index,
+                            const Measure& measure, std::size_t budget) {
+  Progress progress;
+  Bindings bindings;
+  std::size_t run = 0;
+  for (; run < budget && !advance(tree, context, index, bindings, progress); ++run) {
+    const std::map<std::string, double> us = measure(bindings);
+    std::map<std::string, std::string> found;
+    open_keys(tree, context, bindings, progress, found);
+    for (const auto& [name, key] : found) index.insert({key, us.at(name)});
+  }
+  return run;
+}
+
 std::vector<Bindings> explore(const TreeNode& tree, const std::string& context, ProfileIndex& index,
                               const Measure& measure, std::size_t budget) {
   std::vector<Bindings> run;
-  for (Bindings bindings; run.size() < budget && !next(tree, context, index, bindings); bindings.clear()) {
-    const std::map<std::string, double> us = measure(bindings);
-    for (const auto& [name, key] : keys(tree, context, bindings)) index.insert({key, us.at(name)});
+  const auto noted = [&](const Bindings& bindings) {
     run.push_back(bindings);
-  }
+    return measure(bindings);
+  };
+  run_minibatches(tree, context, index, noted, budget);
   return run;
 }
 

@@ -49,8 +49,13 @@ std::map<std::string, std::string> keys(const TreeNode& tree, const std::string&
 /// What a run of the bindings takes, by name, us: of a variable or fork the less the better.
 using Measure = std::function<std::map<std::string, double>(const Bindings&)>;
 
-/// Runs at most `budget` mini-batches and puts all that they tell into the index. Returns the bindings of
-/// each in turn. Where it ends by the budget, going on with the same index does what would have been done.
+/// Runs at most `budget` mini-batches and puts all that they tell into the index. Returns their number. Each
+/// costs what is not settled yet, and the measure.
+std::size_t run_minibatches(const TreeNode& tree, const std::string& context, ProfileIndex& index,
+                            const Measure& measure, std::size_t budget);
+
+/// The same; returns the bindings of each in turn. Where it ends by the budget, going on with the same index
+/// does what would have been done.
 std::vector<Bindings> explore(const TreeNode& tree, const std::string& context, ProfileIndex& index,
                               const Measure& measure, std::size_t budget);
 

@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <compare>
 #include <limits>
-#include <map>
+#include <tuple>
 
 #include "core/base/at.h"
 #include "core/base/error.h"
@@ -37,6 +38,85 @@ struct Way {
   std::int64_t cost = 0;
   Mask before = 0;  ///< what was needed before the last choice
   int chosen = -1;
+
+  /// Of ways that cost the same the least sets and numbers, so that it does not matter which was found first.
+  auto operator<=>(const Way&) const = default;
+};
+
+/// Ways by what is still needed: open addressing, as a window has up to a million of them.
+class Ways {
+ public:
+  struct Entry {
+    Mask needed = 0;
+    Way way;
+  };
+
+  std::size_t size() const { return entries_.size(); }
+  const std::vector<Entry>& entries() const { return entries_; }
+
+  /// Keeps the least way to each set.
+  void reach(Mask needed, const Way& way) {
+    if (2 * (entries_.size() + 1) > slots_.size()) rehash(std::max(kFirstSlots, 2 * slots_.size()));
+    int& slot = slots_[place(needed)];
+    if (slot == kNone) {
+      slot = static_cast<int>(entries_.size());
+      entries_.push_back({needed, way});
+    } else if (way < entries_[at(slot)].way) {
+      entries_[at(slot)].way = way;
+    }
+  }
+
+  const Way& at_set(Mask needed) const {
+    const int slot = slots_.empty() ? kNone : slots_[place(needed)];
+    SW_CHECK(slot != kNone, "no way leads here");
+    return entries_[at(slot)].way;
+  }
+
+  /// Keeps the ways that look cheapest: with the least that each value still needed costs by itself.
+  void keep_cheapest(const std::vector<std::int64_t>& least, std::size_t most) {
+    std::vector<std::tuple<std::int64_t, Mask, int>> order;
+    for (std::size_t e = 0; e < entries_.size(); ++e) {
+      std::int64_t cost = entries_[e].way.cost;
+      for (Mask rest = entries_[e].needed; rest != 0; rest &= rest - 1)
+        cost += least[at(std::countr_zero(rest))];
+      order.emplace_back(cost, entries_[e].needed, static_cast<int>(e));
+    }
+    std::ranges::nth_element(order, order.begin() + static_cast<std::ptrdiff_t>(most));
+    std::vector<Entry> kept;
+    for (std::size_t i = 0; i < most; ++i) kept.push_back(entries_[at(std::get<2>(order[i]))]);
+    entries_ = std::move(kept);
+    rehash(2 * std::bit_ceil(most));
+  }
+
+ private:
+  /// No quantity: a slot that holds no entry.
+  static constexpr int kNone = -1;
+  /// A choice, not measured: of the smallest windows no table grows. A power of two, as all sizes are.
+  static constexpr std::size_t kFirstSlots = 64;
+
+  /// Where the set is, or would be.
+  std::size_t place(Mask needed) const {
+    std::size_t slot = mixed(needed) & (slots_.size() - 1);
+    while (slots_[slot] != kNone && entries_[at(slots_[slot])].needed != needed)
+      slot = (slot + 1) & (slots_.size() - 1);
+    return slot;
+  }
+
+  /// High bits move the low ones, which choose the slot.
+  static Mask mixed(Mask needed) {
+    // Derived from the golden ratio, 2^64 over it: Knuth's multiplicative hash.
+    constexpr Mask kGolden = 0x9e37'79b9'7f4a'7c15;
+    needed *= kGolden;
+    return needed ^ (needed >> 32U);
+  }
+
+  void rehash(std::size_t slots) {
+    slots_.assign(slots, kNone);
+    for (std::size_t e = 0; e < entries_.size(); ++e) slots_[place(entries_[e].needed)] = static_cast<int>(e);
+  }
+
+  std::vector<int> slots_;  ///< into entries
+  std::vector<Entry> entries_;
 };
 
 /// What is chosen, and whether nothing was left out on the way.
@@ -45,17 +125,12 @@ struct ByStates {
   bool all = true;
 };
 
-/// Keeps the ways that look cheapest: with the least that each value still needed costs by itself.
-void keep_cheapest(std::map<Mask, Way>& ways, const std::vector<std::int64_t>& least, std::size_t most) {
-  std::vector<std::pair<std::int64_t, Mask>> order;
-  for (const auto& [needed, way] : ways) {
-    std::int64_t cost = way.cost;
-    for (Mask rest = needed; rest != 0; rest &= rest - 1) cost += least[at(std::countr_zero(rest))];
-    order.emplace_back(cost, needed);
-  }
-  std::ranges::sort(order);
-  for (std::size_t i = most; i < order.size(); ++i) ways.erase(order[i].second);
-}
+/// A candidate of a primitive, as the states ask for it.
+struct Choice {
+  int candidate = 0;
+  std::int64_t price = 0;
+  Mask inputs = 0;
+};
 
 /// Readers first: each primitive that is needed gets each of its kernels. No way that costs more than `most`
 /// matters. Where more than `most_states` sets are needed at once some are left out.
@@ -63,37 +138,35 @@ ByStates by_states(const Window& window, std::span<const Candidate> candidates, 
                    std::size_t most_states) {
   ByStates result;
   std::vector<std::int64_t> least(at(window.size()), std::numeric_limits<std::int64_t>::max());
-  std::vector<std::vector<int>> of_sink(at(window.size()));
-  for (std::size_t k = 0; k < candidates.size(); ++k)
-    of_sink[at(candidates[k].sink)].push_back(static_cast<int>(k));
-  for (std::size_t k = 0; k < candidates.size(); ++k)
-    least[at(candidates[k].sink)] = std::min(least[at(candidates[k].sink)], price(candidates[k], k));
-  std::vector<std::map<Mask, Way>> ways(at(window.size() + 1));  // by primitive: before its kernel is chosen
-  ways.back()[window.required] = {};
+  std::vector<std::vector<Choice>> of_sink(at(window.size()));
+  for (std::size_t k = 0; k < candidates.size(); ++k) {
+    const Candidate& candidate = candidates[k];
+    const std::int64_t costs = price(candidate, k);
+    of_sink[at(candidate.sink)].push_back({static_cast<int>(k), costs, candidate.inputs});
+    least[at(candidate.sink)] = std::min(least[at(candidate.sink)], costs);
+  }
+  std::vector<Ways> ways(at(window.size() + 1));  // by primitive: before its kernel is chosen
+  ways.back().reach(window.required, {});
   for (int i = window.size() - 1; i >= 0; --i) {
     interruption_point();
-    std::map<Mask, Way>& next = ways[at(i)];
-    const auto reach = [&](Mask needed, const Way& way) {
-      const auto [found, added] = next.try_emplace(needed, way);
-      if (!added && way.cost < found->second.cost) found->second = way;
-    };
-    for (const auto& [needed, way] : ways[at(i) + 1]) {
+    Ways& next = ways[at(i)];
+    for (const auto& [needed, way] : ways[at(i) + 1].entries()) {
       if (!has(needed, i)) {
-        reach(needed, {way.cost, needed, -1});
+        next.reach(needed, {way.cost, needed, -1});
         continue;
       }
-      for (const int k : of_sink[at(i)])
-        if (const std::int64_t cost = way.cost + price(candidates[at(k)], at(k)); cost <= most)
-          reach((needed & ~only(i)) | candidates[at(k)].inputs, {cost, needed, k});
+      for (const Choice& choice : of_sink[at(i)])
+        if (const std::int64_t cost = way.cost + choice.price; cost <= most)
+          next.reach((needed & ~only(i)) | choice.inputs, {cost, needed, choice.candidate});
     }
     if (next.size() <= most_states) continue;
-    keep_cheapest(next, least, most_states);
+    next.keep_cheapest(least, most_states);
     result.all = false;
   }
-  if (ways.front().empty()) return {{}, false};  // all that is left costs more
+  if (ways.front().size() == 0) return {{}, false};  // all that is left costs more
   Mask needed = 0;
   for (std::size_t i = 0; i < at(window.size()); ++i) {
-    const Way& way = ways[i].at(needed);
+    const Way& way = ways[i].at_set(needed);
     if (way.chosen >= 0) result.chosen.push_back(way.chosen);
     needed = way.before;
   }

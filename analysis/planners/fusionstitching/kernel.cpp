@@ -29,8 +29,12 @@ bool costs(const Node& node) { return def(node.op).instructions > 0; }
 
 class Builder {
  public:
-  Builder(const Computation& computation, const Stitched& stitched)
-      : computation_(computation), stitched_(stitched), first_(stitched.fusion.ops.front()) {
+  /// `bounded`: no op under more than kMostMaps maps in a loop.
+  Builder(const Computation& computation, const Stitched& stitched, bool bounded)
+      : computation_(computation),
+        stitched_(stitched),
+        bounded_(bounded),
+        first_(stitched.fusion.ops.front()) {
     const auto span = static_cast<std::size_t>(stitched.fusion.ops.back() - first_) + 1;
     follows_.assign(span, false);
     seen_.assign(span, 0);
@@ -38,16 +42,17 @@ class Builder {
     for (const Slot& slot : stitched.slots.slots) follows_[place(slot.op)] = false;
   }
 
-  EvaluatedKernel run() {
+  std::variant<EvaluatedKernel, NodeId> run() {
     for (const Loop& loop : stitched_.loops) add_group(loop);
     for (const Group& group : kernel_.groups)
       kernel_.ops.insert(kernel_.ops.end(), group.ops.begin(), group.ops.end());
     sort_unique(kernel_.ops);
     set_schemes();
+    if (const NodeId too_often = evaluate(); too_often != kNoNode) return too_often;
     kernel_.outputs = stitched_.fusion.roots;
     kernel_.shrunk = stitched_.shrunk;
     set_launch();
-    return {std::move(kernel_), std::move(found_)};
+    return EvaluatedKernel{std::move(kernel_), std::move(found_)};
   }
 
  private:
@@ -100,8 +105,19 @@ class Builder {
       kernel_.levels.emplace_hint(kernel_.levels.end(), op, 0);
       kernel_.schemes.emplace_hint(kernel_.schemes.end(), op, schemes[place(op)]);
     }
-    found_ = evaluations(computation_, kernel_);
-    mark_recomputed(made);
+  }
+
+  /// What the groups compute, and which of it several times; or the op under too many maps.
+  NodeId evaluate() {
+    if (bounded_) {
+      auto found = evaluations_within_maps(computation_, kernel_);
+      if (const auto* too_often = std::get_if<NodeId>(&found)) return *too_often;
+      found_ = std::get<KernelEvaluations>(std::move(found));
+    } else {
+      found_ = evaluations(computation_, kernel_);
+    }
+    mark_recomputed(materialised(kernel_));
+    return kNoNode;
   }
 
   /// What one loop needs at several indices is computed several times, too.
@@ -138,6 +154,7 @@ class Builder {
 
   const Computation& computation_;
   const Stitched& stitched_;
+  const bool bounded_;
   const NodeId first_;
   std::vector<bool> follows_;  ///< whether a loop that reads it computes it
   std::vector<int> seen_;      ///< by place: the walk that came by last
@@ -162,7 +179,12 @@ KernelPlan stitched_kernel(const Computation& computation, const Stitched& stitc
 }
 
 EvaluatedKernel evaluated_kernel(const Computation& computation, const Stitched& stitched) {
-  return Builder(computation, stitched).run();
+  return std::get<EvaluatedKernel>(Builder(computation, stitched, false).run());
+}
+
+std::variant<EvaluatedKernel, NodeId> evaluated_within_maps(const Computation& computation,
+                                                            const Stitched& stitched) {
+  return Builder(computation, stitched, true).run();
 }
 
 bool is_sound(const Graph& graph, const KernelPlan& kernel) {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <variant>
 #include <vector>
 
 #include "analysis/plan/plan.h"
@@ -41,6 +42,10 @@ struct EvaluatedKernel {
   KernelEvaluations found;
 };
 EvaluatedKernel evaluated_kernel(const Computation& computation, const Stitched& stitched);
+/// The same, or the first op found that a loop would compute under more than kMostMaps index maps
+/// (analysis/schedule/evaluations.h).
+std::variant<EvaluatedKernel, NodeId> evaluated_within_maps(const Computation& computation,
+                                                            const Stitched& stitched);
 
 /// Whether the schedule of the kernel's steps tells values apart that lie in the same shared memory.
 bool is_sound(const Graph& graph, const KernelPlan& kernel);

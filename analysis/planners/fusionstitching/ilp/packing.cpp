@@ -128,14 +128,22 @@ Packer::Chosen Packer::find_fastest(const Templates& templates, double most_us) 
   Chosen best{.us = most_us, .most_us = kNoLimit};
   int last_refused = -1;
   for (const int t : order) {
-    const auto [kernel, found] =
-        evaluated_kernel(*nodes.computation, templates.all[static_cast<std::size_t>(t)].stitched);
+    const auto made =
+        evaluated_within_maps(*nodes.computation, templates.all[static_cast<std::size_t>(t)].stitched);
+    const auto refuse = [&](Verdict why) {
+      if (t > last_refused) best.refused = std::move(why);
+      last_refused = std::max(last_refused, t);
+    };
+    if (const auto* too_often = std::get_if<NodeId>(&made)) {
+      refuse(too_many_maps(ops_, *too_often));
+      continue;
+    }
+    const auto& [kernel, found] = std::get<EvaluatedKernel>(made);
     const auto us = us_within(*nodes.graph, *ops_.device, kernel, found, best.us);
     if (!us) best.most_us = most_us;
     if (!us || (best.index >= 0 && *us == best.us && t > best.index)) continue;
     if (const auto problems = verify_values(*nodes.graph, kernel, found); !problems.empty()) {
-      if (t > last_refused) best.refused = Verdict::no("fs19.layout", problems.front().why);
-      last_refused = std::max(last_refused, t);
+      refuse(Verdict::no("fs19.layout", problems.front().why));
       continue;
     }
     best.index = t;
@@ -174,7 +182,12 @@ PackedKernel Packer::pack(const std::vector<Fusion>& parts, int cta_size, double
   std::vector<Verdict> problems;
   const auto make = [&](bool merge) {
     result.whole = packed(merge);
-    of_all = evaluated_kernel(*nodes.computation, *result.whole);
+    auto made = evaluated_within_maps(*nodes.computation, *result.whole);
+    if (const auto* too_often = std::get_if<NodeId>(&made)) {
+      problems = {too_many_maps(ops_, *too_often)};
+      return;
+    }
+    of_all = std::get<EvaluatedKernel>(std::move(made));
     problems = verify_values(*nodes.graph, of_all.kernel, of_all.found);
     if (problems.empty() && chosen_parts.size() > 1 && !is_sound(*nodes.graph, of_all.kernel))
       problems.push_back(Verdict::no("fs19.layout", "a value lies where one is read that it is not made of"));
@@ -183,7 +196,8 @@ PackedKernel Packer::pack(const std::vector<Fusion>& parts, int cta_size, double
   // Components that evaluate the same index maps may have no place in each other's domain.
   if (chosen_parts.size() > 1 && !problems.empty()) make(false);
   if (!problems.empty()) {
-    result.made = Verdict::no("fs19.layout", problems.front().why);
+    const Verdict& problem = problems.front();
+    result.made = problem.rule == "fs19.maps" ? problem : Verdict::no("fs19.layout", problem.why);
     result.whole.reset();
     return result;
   }

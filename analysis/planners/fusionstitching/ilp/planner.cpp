@@ -12,6 +12,7 @@
 #include "analysis/planners/fusionstitching/alone.h"
 #include "analysis/planners/fusionstitching/ilp/alike.h"
 #include "analysis/planners/fusionstitching/ilp/exploration.h"
+#include "analysis/planners/fusionstitching/ilp/maps.h"
 #include "analysis/planners/fusionstitching/ilp/packing.h"
 #include "analysis/planners/fusionstitching/ilp/required.h"
 #include "analysis/planners/fusionstitching/ilp/substitution.h"
@@ -36,11 +37,32 @@ std::string names(const Ops& ops, const std::vector<NodeId>& pattern) {
   return text;
 }
 
+/// Segments of which a loop would compute an op under too many index maps are cut.
+std::vector<Pattern> cut_within_maps(const Ops& ops, const IlpOptions& options,
+                                     const std::vector<Pattern>& segments, Recorder& recorder) {
+  std::vector<Pattern> patterns;
+  for (const Pattern& segment : segments) {
+    std::vector<std::vector<NodeId>> pieces = cut_within_maps(ops, segment.ops, options);
+    for (std::vector<NodeId>& piece : pieces) {
+      if (piece.front() != segment.ops.front())
+        recorder.add("patterns", ops.name(piece.front()), "", [&] {
+          return Verdict::no("fs19.maps",
+                             fmt::format("the segment from {} is cut before it: with it a loop would compute "
+                                         "an op at more than {} indices",
+                                         ops.name(segment.ops.front()), kMostMaps));
+        });
+      if (piece.size() > 1) patterns.push_back({std::move(piece), segment.source});
+    }
+  }
+  return patterns;
+}
+
 std::vector<Pattern> find_patterns(const Ops& ops, const IlpOptions& options, const Required& required,
                                    Recorder& recorder) {
   const Partition partition = find_partition(ops, recorder);
-  std::vector<Pattern> patterns =
+  const std::vector<Pattern> segments =
       substitution_patterns(ops, partition, {.packing = options.packing}, options.constraints, recorder);
+  std::vector<Pattern> patterns = cut_within_maps(ops, options, segments, recorder);
   if (options.exploratory) {
     ExplorationLimits limits;
     limits.launch_us = options.launch.gap_us;

@@ -191,12 +191,16 @@ class Enumeration {
     Slots slots = slots_of(loops, asked);
     if (slots.bytes > options_.shared_bytes) return;
     add(Composition::kWarp, std::move(loops), std::move(slots));
-    if (!reads_own_rows(result_.all.back())) result_.all.pop_back();
+    const auto of_rows = evaluated_within_maps(computation_, result_.all.back().stitched);
+    if (const auto* too_often = std::get_if<NodeId>(&of_rows))
+      result_.made = too_many_maps(ops_, *too_often);
+    else if (reads_own_rows(std::get<EvaluatedKernel>(of_rows).found.front()))
+      return;
+    result_.all.pop_back();
   }
 
   /// Whether reductions are only read in the row that they are of.
-  bool reads_own_rows(const Template& of) const {
-    const GroupEvaluations found = std::move(evaluated_kernel(computation_, of.stitched).found.front());
+  bool reads_own_rows(const GroupEvaluations& found) const {
     if (!found.unplaced.empty()) return false;
     return std::all_of(found.values.begin(), found.values.end(), [&](const Evaluation& e) {
       return !contains_sorted(must_share_, e.op) || e.map == found.placements->at(e.op).map;
@@ -391,10 +395,18 @@ Slots shared_slots(const Ops& ops, Stitched kernel, const std::vector<Request>& 
   });
   const bool in_place = std::any_of(kernel.slots.slots.begin(), kernel.slots.slots.end(),
                                     [](const Slot& slot) { return slot.in_place; });
-  if (!in_place || kernel.slots.bytes > options.shared_bytes ||
-      is_sound(*ops.nodes->graph, stitched_kernel(computation, kernel)))
+  if (!in_place || kernel.slots.bytes > options.shared_bytes) return kernel.slots;
+  const auto made = evaluated_within_maps(computation, kernel);
+  // Wherever its values lie, a kernel of too many maps is none.
+  if (std::holds_alternative<NodeId>(made) ||
+      is_sound(*ops.nodes->graph, std::get<EvaluatedKernel>(made).kernel))
     return kernel.slots;
   return slots_by(nullptr);
+}
+
+Verdict too_many_maps(const Ops& ops, NodeId op) {
+  return Verdict::no("fs19.maps", fmt::format("{} would be computed at more than {} indices of a loop's",
+                                              ops.name(op), kMostMaps));
 }
 
 Fusion fusion_of(const Ops& ops, const std::vector<NodeId>& component) {

@@ -32,8 +32,11 @@ constexpr std::size_t kMostTemplates = 6;
 
 struct Templates {
   std::vector<Template> all;
-  Verdict made;  ///< why there is none: "fs19.layout", "fs19.volume"
+  Verdict made;  ///< why there is none: "fs19.layout", "fs19.volume", "fs19.maps"
 };
+
+/// That a loop would compute the op under more than kMostMaps index maps ("fs19.maps").
+Verdict too_many_maps(const Ops& ops, NodeId op);
 
 /// A component as fusions have it: what it evaluates, index maps included, and its outputs.
 Fusion fusion_of(const Ops& ops, const std::vector<NodeId>& component);

@@ -1,0 +1,24 @@
+// Under how many index maps kernels compute an op.
+#pragma once
+
+#include <algorithm>
+#include <map>
+
+#include "analysis/schedule/evaluations.h"
+
+namespace stitchwork::testing {
+
+/// The most index maps under which a group of the plan's kernels computes one op that takes instructions.
+inline int most_maps(const Graph& graph, const FusionPlan& plan) {
+  const Computation& computation = graph.entry_computation();
+  int most = 0;
+  for (const KernelEvaluations& kernel : evaluations(computation, plan))
+    for (const GroupEvaluations& group : kernel) {
+      std::map<NodeId, int> maps;
+      for (const Evaluation& e : group.values)
+        if (!e.load && def(computation.node(e.op).op).instructions > 0) most = std::max(most, ++maps[e.op]);
+    }
+  return most;
+}
+
+}  // namespace stitchwork::testing
