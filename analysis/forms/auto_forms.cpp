@@ -331,6 +331,17 @@ std::string attributes_text(const Graph& graph, const Node& node) {
   return text;
 }
 
+/// How a kernel comes by a value that it does not compute: constants are immediates, what only maps an index
+/// may be read through, the rest is loaded, whoever stored it.
+std::string read_as(const Graph& graph, NodeId value) {
+  const Node& node = graph.entry_computation().node(value);
+  if (node.op == Op::kConstant || node.op == Op::kIota) return std::string(def(node.op).name);
+  const OpClass cls = def(node.op).cls;
+  if ((cls != OpClass::kBroadcast && cls != OpClass::kLayout) || node.operands.size() != 1) return {};
+  return fmt::format("{}{}{}", def(node.op).name, attributes_text(graph, node),
+                     read_as(graph, node.operands[0]));
+}
+
 }  // namespace
 
 std::string signature(const Graph& graph, const std::vector<NodeId>& ops,
@@ -344,7 +355,8 @@ std::string signature(const Graph& graph, const std::vector<NodeId>& ops,
     text += fmt::format("{}={}{}{}({}", number(id), def(node.op).name, to_text(node.shape),
                         contains(outputs, id) ? "!" : "", attributes_text(graph, node));
     for (const NodeId operand : node.operands)
-      text += fmt::format(" {}{}", number(operand), to_text(computation.node(operand).shape));
+      text += fmt::format(" {}{}{}", number(operand), to_text(computation.node(operand).shape),
+                          contains(ops, operand) ? "" : read_as(graph, operand));
     text += ")";
   }
   return text;

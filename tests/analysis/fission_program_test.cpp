@@ -287,5 +287,27 @@ TEST(FissionWindows, LargeComponentsAreCutWhereFewestBytesCross) {
   EXPECT_LE(plan.predicted_us, make_plan(graph, device("v100-sxm2"), "tvm").predicted_us + 0.01);
 }
 
+/// Windows are priced as threads come: what one learns another takes.
+TEST(FissionProgram, APriceDoesNotFollowFromWhatWasPricedBefore) {
+  for (const char* model : {"var_encoder_tiny", "bi_rnn_tiny", "layer_norm_grad"}) {
+    const Graph graph = testing::dataset(model);
+    const Device& target = device("h200");
+    const astitch::Nodes nodes = astitch::node_facts(graph);
+    const std::vector<fission::Window> windows = fission::windows(nodes);
+    fission::Prices known(nodes, target);
+    for (const fission::Window& window : windows) fission::candidates(window, known, {}, {});
+    for (const fission::Window& window : windows) {
+      fission::Prices alone(nodes, target);
+      const auto first = fission::candidates(window, alone, {}, {});
+      const auto again = fission::candidates(window, known, {}, {});
+      ASSERT_EQ(first.size(), again.size()) << model;
+      for (std::size_t k = 0; k < first.size(); ++k) {
+        EXPECT_EQ(first[k].ops, again[k].ops) << model;
+        EXPECT_EQ(first[k].us, again[k].us) << model;
+      }
+    }
+  }
+}
+
 }  // namespace TEST_FILE
 }  // namespace stitchwork
