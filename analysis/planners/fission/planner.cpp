@@ -45,10 +45,8 @@ class Orchestrator {
     parallel_for(programs_.size(), [&](std::size_t w) {
       WindowProgram& of = programs_[w];
       of.candidates = fission::candidates(of.window, prices_, effort_.candidates, of.from_tvm);
-      of.selection = fission::select_by_states(of.window, of.candidates, effort_.solver);
+      of.selection = fission::select(of.window, of.candidates, effort_.solver);
     });
-    for (WindowProgram& of : programs_)
-      fission::ask_solver(of.window, of.candidates, effort_.solver, of.selection);
   }
 
   const std::vector<WindowProgram>& programs() const { return programs_; }

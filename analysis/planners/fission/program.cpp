@@ -235,8 +235,7 @@ bool is_complete(const Window& window, std::span<const Candidate> candidates,
   return (needed & ~stored) == 0;
 }
 
-Selection select_by_states(const Window& window, std::span<const Candidate> candidates,
-                           const SolverLimits& limits) {
+Selection select(const Window& window, std::span<const Candidate> candidates, const SolverLimits& limits) {
   Selection result;
   result.chosen = greedy(window, candidates);
   if (limits.states > 0) {
@@ -244,28 +243,18 @@ Selection select_by_states(const Window& window, std::span<const Candidate> cand
     result.optimal = found.all;
     if (!found.chosen.empty()) result.chosen = std::move(found.chosen);
   }
-  return result;
-}
-
-void ask_solver(const Window& window, std::span<const Candidate> candidates, const SolverLimits& limits,
-                Selection& selection) {
-  if (!selection.optimal && limits.nodes > 0) {
+  if (!result.optimal && limits.nodes > 0) {
     const ilp::Solution solution = ilp::solve(program(window, candidates), limits.nodes);
-    selection.optimal = solution.optimal;
-    selection.bound_us = std::max(0.0, std::floor(solution.bound) / 1e3);
+    result.optimal = solution.optimal;
+    result.bound_us = std::max(0.0, std::floor(solution.bound) / 1e3);
     const bool complete = solution.feasible && is_complete(window, candidates, solution.taken);
     SW_CHECK(complete || !solution.optimal, "CBC's optimum of {} candidates leaves a value unstored",
              candidates.size());
-    if (complete && cost_of(candidates, solution.taken) < cost_of(candidates, selection.chosen))
-      selection.chosen = solution.taken;
+    if (complete && cost_of(candidates, solution.taken) < cost_of(candidates, result.chosen))
+      result.chosen = solution.taken;
   }
-  for (const int k : selection.chosen) selection.us += candidates[at(k)].us;
-  if (selection.optimal) selection.bound_us = selection.us;
-}
-
-Selection select(const Window& window, std::span<const Candidate> candidates, const SolverLimits& limits) {
-  Selection result = select_by_states(window, candidates, limits);
-  ask_solver(window, candidates, limits, result);
+  for (const int k : result.chosen) result.us += candidates[at(k)].us;
+  if (result.optimal) result.bound_us = result.us;
   return result;
 }
 

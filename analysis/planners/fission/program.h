@@ -37,14 +37,6 @@ struct SolverLimits {
 Selection select(const Window& window, std::span<const Candidate> candidates,
                  const SolverLimits& limits = {});
 
-/// The first part of it, which may be of several windows at a time: without CBC.
-Selection select_by_states(const Window& window, std::span<const Candidate> candidates,
-                           const SolverLimits& limits);
-/// The second: asks CBC where the states left something out. What CBC finds within its limit of nodes may
-/// follow from the programs that it solved before, so that windows are to be asked for in their order.
-void ask_solver(const Window& window, std::span<const Candidate> candidates, const SolverLimits& limits,
-                Selection& selection);
-
 /// Whether every required primitive and every value read is stored by a chosen candidate.
 bool is_complete(const Window& window, std::span<const Candidate> candidates, const std::vector<int>& chosen);
 
