@@ -20,10 +20,9 @@ std::vector<std::string> irregular(const std::string& body) {
 
 // The two cases of section 2.3.2, with the numbers the paper gives for them.
 TEST(Statistics, TheReductionsOfFigure6AreIrregular) {
-  EXPECT_THAT(
-      irregular("p = f32[750000,32] parameter(0)\n z = f32[] constant(0)\n"
-                "ROOT r = f32[750000] reduce(p, z), dimensions={1}, to_apply=sum"),
-      ElementsAre("r: small blocks, 32 blocks of 32 threads, 1024 of an SM's 2048"));
+  EXPECT_THAT(irregular("p = f32[750000,32] parameter(0)\n z = f32[] constant(0)\n"
+                        "ROOT r = f32[750000] reduce(p, z), dimensions={1}, to_apply=sum"),
+              ElementsAre("r: small blocks, 32 blocks of 32 threads, 1024 of an SM's 2048"));
   EXPECT_THAT(irregular("p = f32[64,30000] parameter(0)\n z = f32[] constant(0)\n"
                         "ROOT r = f32[64] reduce(p, z), dimensions={1}, to_apply=sum"),
               ElementsAre("r: few blocks, 64 blocks of 1024 threads, v100-sxm2 holds 160 at once"));
