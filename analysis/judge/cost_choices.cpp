@@ -332,7 +332,6 @@ ThreadWork Choices::of_address(int v) {
   if (in_window_) return {};  // a loop's index is counted up with what is added to it
   IndexExpr place = linearize(evaluation(v).map.results, node(v).shape.dims);
   place.constant = 0;
-  // A multiply-add of 64 bits.
   // Derived from the code printed: a wide product, and a sum in two instructions.
   constexpr double kAddress = 3;
   if (is_known(at(v).branch, &Known::addresses, std::pair(evaluation(v).op, place))) return {};

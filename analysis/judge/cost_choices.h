@@ -60,7 +60,7 @@ class Choices {
     ThreadWork guards, address;
     bool guarded_load = false;
   };
-  /// An argument of a choice that may be taken; value -1: an immediate.
+  /// An argument of a choice that may be taken, and where it is read.
   struct Argument {
     int operand = 0;
     const IndexMap* map = nullptr;

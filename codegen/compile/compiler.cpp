@@ -1,20 +1,17 @@
 #include "codegen/compile/compiler.h"
 
 #include <algorithm>
-#include <fstream>
-#include <regex>
+#include <cstdlib>
 #include <sstream>
 
 #include "analysis/schedule/clusters.h"
 #include "codegen/compile/lines.h"
-#include "codegen/compile/process.h"
-#include "codegen/compile/ptx_target.h"
 #include "codegen/compile/together.h"
 #include "codegen/kernel.h"
 #include "core/base/error.h"
 
 namespace stitchwork {
-namespace fs = std::filesystem;
+
 PtxCompiler find_compiler(const std::string& requested) {
   if (!requested.empty() && requested != "nvrtc" && requested != "clang")
     throw Error(fmt::format("unknown compiler '{}'", requested), "known: nvrtc, clang");
