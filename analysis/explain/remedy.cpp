@@ -82,6 +82,7 @@ constexpr Remedy kRemedies[] = {
     {"tvm.library-epilogue", "library calls would have to take an epilogue"},
     {"tvm.duplicate-reads-more",
      "fewer readers, or inputs smaller than its result: the copies read {b} bytes, storing it moves {c}"},
+    {"tvm.duplicate-indices", "its reader would have to read elements of fewer places"},
     {"fs18.roof", "roof=path, which looks at the calls themselves, not at their layers"},
     {"fs18.user-given-up",
      "all that reads {subject} below the layer of {object} would have to be in its fusion; library calls are "

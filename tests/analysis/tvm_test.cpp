@@ -2,9 +2,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "analysis/planners/planner.h"
 #include "analysis/planners/tvm/partition.h"
+#include "analysis/schedule/evaluations.h"
 #include "tests/support/graphs.h"
+#include "tests/support/most_maps.h"
+#include "tests/support/scans.h"
 
 namespace stitchwork {
 namespace TEST_FILE {
@@ -53,6 +58,17 @@ TEST(Tvm, AProducerWhoseCopiesReadMoreIsNotDuplicated) {
       "a = f32[64] reduce(m, z), dimensions={1}, to_apply=sum\n"
       "b = f32[64] reduce(m, z), dimensions={1}, to_apply=max\n ROOT t = (f32[64], f32[64]) tuple(a, b)");
   EXPECT_THAT(rules(plan(graph, "on"), "s", "a"), Contains("tvm.duplicate-reads-more"));
+}
+
+// Each level of a scan reads the one below at two places: copies would double the expressions at each level.
+TEST(Tvm, AProducerIsNotDuplicatedToManyIndices) {
+  const Graph graph = graph_of(testing::ScanText(64, 64, 0, testing::ScanStep::kRecurrence).text());
+  const FusionPlan p = plan(graph, "on");
+  const auto refused = std::ranges::find_if(
+      p.decisions, [](const Decision& decision) { return decision.verdict.rule == "tvm.duplicate-indices"; });
+  ASSERT_NE(refused, p.decisions.end());
+  EXPECT_THAT(refused->verdict.why, HasSubstr("at more than 24 indices"));
+  EXPECT_LE(testing::most_maps(graph, p), kMostMaps);
 }
 
 TEST(Tvm, PowerIsRecomputedBehindABroadcast) {

@@ -104,6 +104,13 @@ void add_missing(const Graph& graph, std::vector<KernelPlan> loose, std::vector<
   }
 }
 
+/// The form that a kernel has in the plan.
+struct Chosen {
+  Recipe recipe;
+  automatic::Form form;
+  std::vector<Decision> decisions;  ///< of its forms; none where a kernel before is alike
+};
+
 /// AStitch's kernels, and those that read less of each other and compute it again instead.
 struct Base {
   struct Kernel {
@@ -111,6 +118,7 @@ struct Base {
     Candidate op;
     std::vector<KernelPlan> xla;  ///< XLA's fusions of its ops; none of those that compute something again
     bool as_stitched = true;      ///< by AStitch's scope
+    Chosen chosen;
   };
   std::vector<Kernel> kernels;
   std::vector<KernelPlan> gone;     ///< AStitch's, where others took their place
@@ -119,7 +127,7 @@ struct Base {
   Base(const astitch::Nodes& nodes, std::vector<KernelPlan> plans) {
     for (KernelPlan& plan : plans) {
       Candidate op = astitch::stitch_op(nodes, astitch::members_of(nodes, plan));
-      kernels.push_back({std::move(plan), std::move(op), {}, true});
+      kernels.push_back({std::move(plan), std::move(op), {}, true, {}});
     }
   }
 
@@ -138,16 +146,18 @@ struct Base {
     }
   }
 
-  /// `plans`: of the kernels that still have outputs.
-  void take(std::span<const int> changed, std::span<const Candidate> after, std::vector<KernelPlan> plans) {
-    auto next = plans.begin();
+  /// `into`: the kernels that still have outputs.
+  void take(std::span<const int> changed, std::span<const Candidate> after, std::span<Kernel> into) {
+    auto next = into.begin();
     for (std::size_t i = 0; i < changed.size(); ++i) {
       Kernel& kernel = kernels[static_cast<std::size_t>(changed[i])];
       for (const NodeId op : after[i].members)
         if (!contains_sorted(kernel.op.members, op)) computed_again.insert(op);
       gone.push_back(std::move(kernel.plan));
-      kernel = {{}, after[i], {}, false};
-      if (!kernel.op.outputs.empty()) kernel.plan = std::move(*next++);
+      if (after[i].outputs.empty())
+        kernel.op = after[i];
+      else
+        kernel = std::move(*next++);
     }
   }
 
@@ -174,25 +184,24 @@ struct Base {
 
 /// Of each part, in order, the kernels of its candidates that have outputs; nothing where one does not become
 /// one kernel.
-std::vector<std::optional<std::vector<KernelPlan>>> planned(const astitch::Nodes& nodes,
-                                                            const std::vector<std::vector<Candidate>>& parts,
-                                                            const Device& device,
-                                                            const astitch::Options& knobs) {
+std::vector<std::optional<std::vector<Base::Kernel>>> planned(
+    const astitch::Nodes& nodes, const std::vector<std::vector<Candidate>>& parts, const Device& device,
+    const astitch::Options& knobs) {
   std::vector<Candidate> left;
   for (const std::vector<Candidate>& part : parts)
     std::ranges::copy_if(part, std::back_inserter(left),
                          [](const Candidate& after) { return !after.outputs.empty(); });
   std::vector<BestKernel> best = best_kernels(nodes, left, device, astitch::silent(knobs));
-  std::vector<std::optional<std::vector<KernelPlan>>> result;
+  std::vector<std::optional<std::vector<Base::Kernel>>> result;
   for (std::size_t p = 0, next = 0; p < parts.size(); ++p) {
-    std::vector<KernelPlan> kernels;
+    std::vector<Base::Kernel> kernels;
     bool single = true;
     for (const Candidate& after : parts[p]) {
       if (after.outputs.empty()) continue;
       std::vector<KernelPlan>& of = best[next++].kernels;
       single = single && of.size() == 1;
-      kernels.push_back(std::move(of.front()));
-      kernels.back().outputs = after.outputs;
+      kernels.push_back({std::move(of.front()), after, {}, false, {}});
+      kernels.back().plan.outputs = after.outputs;
     }
     result.push_back(single ? std::optional(std::move(kernels)) : std::nullopt);
   }
@@ -228,7 +237,7 @@ std::vector<std::vector<NodeId>> take_epilogues(astitch::Nodes& nodes, const Dev
       automatic::absorptions(nodes, base.candidates(), knobs.constraints);
   std::vector<std::vector<Candidate>> candidates;
   for (const automatic::Absorption& part : parts) candidates.push_back({part.after});
-  const auto planned_parts = planned(nodes, candidates, device, knobs);
+  auto planned_parts = planned(nodes, candidates, device, knobs);
   std::vector<std::vector<NodeId>> calls;
   for (std::size_t first = 0, end = 0; first < parts.size(); first = end) {
     while (end < parts.size() && parts[end].kernel == parts[first].kernel) ++end;
@@ -239,7 +248,9 @@ std::vector<std::vector<NodeId>> take_epilogues(astitch::Nodes& nodes, const Dev
     std::vector<double> us(end - first, was);
     for (std::size_t p = first; p < end; ++p) {
       if (!planned_parts[p]) continue;
-      us[p - first] = knobs.judge->worth(*nodes.graph, device, *planned_parts[p]).us;
+      us[p - first] = 0;
+      for (const Base::Kernel& left : *planned_parts[p])  // at most one
+        us[p - first] += knobs.judge->worth(*nodes.graph, device, {&left.plan, 1}).us;
       for (const auto& call : parts[p].calls)
         us[p - first] += epilogue_us(*nodes.computation, device, call, tf32);
       if (us[p - first] < best_us) best_us = us[p - first], best = p;
@@ -266,29 +277,73 @@ std::vector<std::vector<NodeId>> take_epilogues(astitch::Nodes& nodes, const Dev
   return calls;
 }
 
-/// Takes every recomputation that the judge says is faster by more than it can be wrong.
-void recompute(const astitch::Nodes& nodes, const Device& device, const astitch::Options& knobs, Base& base,
-               Recorder& recorder) {
+Stitched stitched_of(const astitch::Nodes& nodes, const Device& device, const astitch::Options& knobs,
+                     const Base::Kernel& kernel, automatic::KnownParts* parts) {
+  return {&nodes, &device, &knobs, &kernel.plan, &kernel.xla, kernel.op, parts};
+}
+
+/// Gives each kernel the cheapest of its forms. Kernels that are alike have the same recipe.
+void choose_forms(const astitch::Nodes& nodes, const Device& device, const astitch::Options& knobs,
+                  const std::vector<Base::Kernel*>& kernels, bool records) {
+  automatic::KnownParts parts;
+  const auto stitched = [&](std::size_t k) { return stitched_of(nodes, device, knobs, *kernels[k], &parts); };
+  std::unordered_map<std::string, std::size_t> known;
+  std::vector<std::size_t> first, distinct;  // by kernel: the first that is alike
+  for (std::size_t k = 0; k < kernels.size(); ++k) {
+    const Base::Kernel& one = *kernels[k];
+    // Overrides tell kernels apart that are alike.
+    std::string key = knobs.constraints.are_about(one.plan.ops) ? nodes.name(one.op.members.back())
+                                                                : automatic::signature(stitched(k));
+    if (!one.as_stitched) key += " again";
+    first.push_back(known.emplace(std::move(key), k).first->second);
+    if (first[k] == k) distinct.push_back(k);
+  }
+  parallel_for(distinct.size(), [&](std::size_t d) {
+    const std::size_t k = distinct[d];
+    Recorder recorder(records);
+    kernels[k]->chosen.recipe = automatic::choose_recipe(stitched(k), recorder);
+    kernels[k]->chosen.decisions = recorder.take();
+  });
+  for (std::size_t k = 0; k < kernels.size(); ++k)
+    kernels[k]->chosen.recipe = kernels[first[k]]->chosen.recipe;
+  parallel_for(kernels.size(), [&](std::size_t k) {
+    kernels[k]->chosen.form = automatic::make_form(stitched(k), kernels[k]->chosen.recipe);
+  });
+}
+
+/// Gives each kernel the cheapest of its forms and takes every recomputation that, in the forms that its
+/// kernels have, is faster by more than the judge can be wrong.
+void choose(const astitch::Nodes& nodes, const Device& device, const astitch::Options& knobs, Base& base,
+            Recorder& recorder) {
   const std::string kStep = "recompute";
-  const std::vector<Candidate> ops = base.candidates();
-  const std::vector<automatic::Recomputation> parts =
-      automatic::recomputations(nodes, ops, knobs.constraints);
+  std::vector<automatic::Recomputation> parts;
+  if (knobs.recompute) parts = automatic::recomputations(nodes, base.candidates(), knobs.constraints);
   std::vector<std::vector<Candidate>> candidates;
   for (const automatic::Recomputation& part : parts) candidates.push_back(part.after);
-  auto kernels = planned(nodes, candidates, device, knobs);
+  auto planned_parts = planned(nodes, candidates, device, knobs);
+  std::vector<Base::Kernel*> all;
+  for (Base::Kernel& kernel : base.kernels) all.push_back(&kernel);
+  for (auto& part : planned_parts)
+    if (part)
+      for (Base::Kernel& kernel : *part) all.push_back(&kernel);
+  choose_forms(nodes, device, knobs, all, recorder.enabled());
   for (std::size_t p = 0; p < parts.size(); ++p) {
     const automatic::Recomputation& part = parts[p];
-    if (!kernels[p] || kernels[p]->empty()) continue;
-    std::vector<KernelPlan>& after = *kernels[p];
-    std::vector<KernelPlan> before;
-    for (const int k : part.kernels) before.push_back(base.kernels[static_cast<std::size_t>(k)].plan);
-    const double was = knobs.judge->worth(*nodes.graph, device, before).us;
-    const double is = knobs.judge->worth(*nodes.graph, device, after).us;
+    if (!planned_parts[p] || planned_parts[p]->empty()) continue;
+    std::vector<Base::Kernel>& after = *planned_parts[p];
+    double was = 0, is = 0;
+    std::size_t launches_before = 0, launches_after = 0;
+    const auto add = [&](const Base::Kernel& kernel, double& us, std::size_t& launches) {
+      us += us_of(stitched_of(nodes, device, knobs, kernel, nullptr), kernel.chosen.form);
+      launches += kernel.chosen.form.kernels.size();
+    };
+    for (const int k : part.kernels) add(base.kernels[static_cast<std::size_t>(k)], was, launches_before);
+    for (const Base::Kernel& kernel : after) add(kernel, is, launches_after);
     const bool taken = is < (1 - kOtherForm) * was;
     const auto why = [&] {
       return fmt::format("with {} computed again where read: {:.2f} us in {}, without {:.2f} us in {}",
-                         counted(std::ssize(part.again), "value"), is, counted(std::ssize(after), "launch"),
-                         was, counted(std::ssize(before), "launch"));
+                         counted(std::ssize(part.again), "value"), is, counted(launches_after, "launch"), was,
+                         counted(launches_before, "launch"));
     };
     for (const NodeId value : part.again)
       recorder.add(kStep, nodes.name(value), "", [&] {
@@ -299,51 +354,9 @@ void recompute(const astitch::Nodes& nodes, const Device& device, const astitch:
       recorder.add(kStep, nodes.name(read.value), nodes.name(read.reader), [&] {
         return Verdict::no("auto.recompute", "read for what is computed again; " + why());
       });
-    base.take(part.kernels, part.after, std::move(after));
+    base.take(part.kernels, part.after, after);
   }
   base.drop_empty();
-}
-
-/// The form that a kernel has in the plan.
-struct Chosen {
-  Recipe recipe;
-  automatic::Form form;
-  double us = 0;                    ///< of the form, where decisions are recorded
-  std::vector<Decision> decisions;  ///< of its forms; none where a kernel before is alike
-};
-
-/// Of each kernel of `base`: kernels that are alike have the same recipe.
-std::vector<Chosen> choose_forms(const astitch::Nodes& nodes, const Device& device,
-                                 const astitch::Options& knobs, const Base& base, bool records) {
-  automatic::KnownParts parts;
-  const auto stitched = [&](std::size_t k) {
-    const Base::Kernel& one = base.kernels[k];
-    return Stitched{&nodes, &device, &knobs, &one.plan, &one.xla, one.op, &parts};
-  };
-  std::unordered_map<std::string, std::size_t> known;
-  std::vector<std::size_t> first, distinct;  // by kernel: the first that is alike
-  for (std::size_t k = 0; k < base.kernels.size(); ++k) {
-    const Base::Kernel& one = base.kernels[k];
-    // Overrides tell kernels apart that are alike.
-    const std::string key = knobs.constraints.are_about(one.plan.ops)
-                                ? nodes.name(one.op.members.back())
-                                : automatic::signature(stitched(k)) + (one.as_stitched ? "" : " again");
-    first.push_back(known.emplace(key, k).first->second);
-    if (first[k] == k) distinct.push_back(k);
-  }
-  std::vector<Chosen> chosen(base.kernels.size());
-  parallel_for(distinct.size(), [&](std::size_t d) {
-    const std::size_t k = distinct[d];
-    Recorder recorder(records);
-    chosen[k].recipe = automatic::choose_recipe(stitched(k), recorder);
-    chosen[k].decisions = recorder.take();
-  });
-  for (std::size_t k = 0; k < chosen.size(); ++k) chosen[k].recipe = chosen[first[k]].recipe;
-  parallel_for(chosen.size(), [&](std::size_t k) {
-    chosen[k].form = automatic::make_form(stitched(k), chosen[k].recipe);
-    if (records) chosen[k].us = us_of(stitched(k), chosen[k].form);
-  });
-  return chosen;
 }
 
 }  // namespace
@@ -359,23 +372,24 @@ FusionPlan plan_auto(const Graph& graph, const Device& device, const PlanOptions
   base.find_xla(nodes, knobs.constraints, loose);
   std::vector<std::vector<NodeId>> calls;
   if (knobs.epilogues) calls = take_epilogues(nodes, device, knobs, options.tf32, base, recorder);
-  if (knobs.recompute) recompute(nodes, device, knobs, base, recorder);
+  choose(nodes, device, knobs, base, recorder);
   for (const KernelPlan& kernel : base.gone) forget_forms(nodes, kernel, plan.decisions);
   forget_places(nodes, calls, plan.decisions);
 
   std::vector<KernelPlan> kernels, from_xla;
-  std::vector<Chosen> forms = choose_forms(nodes, device, knobs, base, recorder.enabled());
-  for (std::size_t k = 0; k < forms.size(); ++k) {
-    auto& [recipe, form, us, decisions] = forms[k];
+  for (Base::Kernel& kernel : base.kernels) {
+    auto& [recipe, form, decisions] = kernel.chosen;
     recorder.append(std::move(decisions));
-    if (recipe != Recipe{}) forget_forms(nodes, base.kernels[k].plan, plan.decisions);
-    if (recorder.enabled())
+    if (recipe != Recipe{}) forget_forms(nodes, kernel.plan, plan.decisions);
+    if (recorder.enabled()) {
+      const double us = us_of(stitched_of(nodes, device, knobs, kernel, nullptr), form);
       record_cuts(graph, form.kernels,
                   Verdict::no(form.rule, fmt::format("{}: {:.2f} us in {}, the least of the forms", form.name,
                                                      us, counted(std::ssize(form.kernels), "launch"))),
                   recorder);
+    }
     auto& into = recipe.cut == Recipe::Cut::kXla ? from_xla : kernels;
-    for (KernelPlan& kernel : form.kernels) into.push_back(std::move(kernel));
+    for (KernelPlan& made : form.kernels) into.push_back(std::move(made));
   }
   mark_recomputed(from_xla);
   for (KernelPlan& kernel : from_xla) kernels.push_back(std::move(kernel));

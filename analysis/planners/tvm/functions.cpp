@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
+#include <variant>
 
 #include "analysis/facts/facts.h"
 #include "analysis/plan/assemble.h"
+#include "analysis/schedule/evaluations.h"
 #include "analysis/schedule/inlined_kernel.h"
 #include "analysis/schedule/plain_mapping.h"
 
@@ -62,6 +65,46 @@ Function function_of(const ForwardGraph& graph, const FusedGroup& group) {
   return function;
 }
 
+/// `user` with the ops of `own` computed in it.
+Function joined(const Function& user, const Function& own) {
+  Function result{{}, user.root, user.inlinable};
+  std::set_union(user.ops.begin(), user.ops.end(), own.ops.begin(), own.ops.end(),
+                 std::back_inserter(result.ops));
+  return result;
+}
+
+/// An op that the loop of a function would compute under more than kMostMaps index maps.
+std::optional<NodeId> computed_too_often(const Computation& computation, const Function& function) {
+  const auto kernel = inlined_within_maps(computation, function.ops, {function.root}, function.root,
+                                          natural_mapping(computation, computation.node(function.root)));
+  if (const auto* op = std::get_if<NodeId>(&kernel)) return *op;
+  return std::nullopt;
+}
+
+/// Whether the readers of a function, grown by its ops, take its place: they may read no more than storing
+/// its value and reading it back moves, and compute no op at too many indices.
+Verdict verdict_of_copies(const Computation& computation, const Function& own,
+                          const std::vector<NodeId>& reads, const std::vector<Function>& grown) {
+  const auto bytes = [&](NodeId value) {
+    return static_cast<double>(computation.node(value).shape.byte_size());
+  };
+  double in = 0;
+  for (NodeId value : reads) in += bytes(value);
+  const double copies = in * static_cast<double>(grown.size());
+  const double stored = in + bytes(own.root) * static_cast<double>(grown.size() + 1);
+  const std::string moved =
+      fmt::format("{} copies read {:.0f} bytes; storing it and reading it back moves {:.0f}", grown.size(),
+                  copies, stored);
+  if (copies > stored) return Verdict::no("tvm.duplicate-reads-more", moved);
+  for (const Function& user : grown)
+    if (const auto op = computed_too_often(computation, user))
+      return Verdict::no(
+          "tvm.duplicate-indices",
+          fmt::format("{} would be computed at more than {} indices of the loop of {}",
+                      computation.node(*op).name, kMostMaps, computation.node(user.root).name));
+  return Verdict::yes("tvm.duplicated", moved);
+}
+
 }  // namespace
 
 std::vector<Function> functions(const ForwardGraph& graph, const std::vector<FusedGroup>& groups,
@@ -113,35 +156,22 @@ std::vector<Function> duplicate_cheap(const Computation& computation, std::vecto
   std::map<NodeId, std::set<std::size_t>> readers;
   for (std::size_t f = 0; f < functions.size(); ++f)
     for (NodeId value : inputs(computation, functions[f])) readers[value].insert(f);
-  const auto bytes = [&](NodeId value) {
-    return static_cast<double>(computation.node(value).shape.byte_size());
-  };
   // Readers first: what they read grows by the copies they take in.
   for (std::size_t f = functions.size(); f-- > 0;) {
     const Function& own = functions[f];
     const std::set<std::size_t> users = readers[own.root];
     if (!own.inlinable || users.empty() || outside.contains(own.root)) continue;
     const std::vector<NodeId> reads = inputs(computation, own);
-    double in = 0;
-    for (NodeId value : reads) in += bytes(value);
-    const double copies = in * static_cast<double>(users.size());
-    const double stored = in + bytes(own.root) * static_cast<double>(users.size() + 1);
+    std::vector<Function> grown;
+    for (std::size_t user : users) grown.push_back(joined(functions[user], own));
+    const Verdict verdict = verdict_of_copies(computation, own, reads, grown);
+    for (std::size_t user : users)
+      recorder.add("functions", computation.node(own.root).name, computation.node(functions[user].root).name,
+                   [&] { return verdict; });
+    if (!verdict.ok) continue;
+    std::size_t next = 0;
     for (std::size_t user : users) {
-      recorder.add(
-          "functions", computation.node(own.root).name, computation.node(functions[user].root).name, [&] {
-            const std::string why =
-                fmt::format("{} copies read {:.0f} bytes; storing it and reading it back moves {:.0f}",
-                            users.size(), copies, stored);
-            return copies <= stored ? Verdict::yes("tvm.duplicated", why)
-                                    : Verdict::no("tvm.duplicate-reads-more", why);
-          });
-    }
-    if (copies > stored) continue;
-    for (std::size_t user : users) {
-      std::vector<NodeId> together;
-      std::set_union(functions[user].ops.begin(), functions[user].ops.end(), own.ops.begin(), own.ops.end(),
-                     std::back_inserter(together));
-      functions[user].ops = std::move(together);
+      functions[user] = std::move(grown[next++]);
       for (NodeId value : reads) readers[value].insert(user);
     }
     for (NodeId value : reads) readers[value].erase(f);
