@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <iterator>
 #include <limits>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <tuple>
@@ -320,6 +321,16 @@ KernelEvaluations evaluations(const Computation& computation, const KernelPlan& 
 std::variant<KernelEvaluations, NodeId> evaluations_within_maps(const Computation& computation,
                                                                 const KernelPlan& kernel) {
   return evaluations_within(computation, kernel, kMostMaps);
+}
+
+int most_maps(const Computation& computation, const KernelEvaluations& evaluations) {
+  int most = 0;
+  for (const GroupEvaluations& group : evaluations) {
+    std::map<NodeId, int> maps;
+    for (const Evaluation& e : group.values)
+      if (!e.load && def(computation.node(e.op).op).instructions > 0) most = std::max(most, ++maps[e.op]);
+  }
+  return most;
 }
 
 PlanEvaluations evaluations(const Computation& computation, const FusionPlan& plan) {

@@ -81,6 +81,8 @@ KernelEvaluations evaluations(const Computation& computation, const KernelPlan& 
 /// The same, or the first op found that a group would compute under more than kMostMaps index maps.
 std::variant<KernelEvaluations, NodeId> evaluations_within_maps(const Computation& computation,
                                                                 const KernelPlan& kernel);
+/// The most index maps under which one of the groups computes an op that takes instructions.
+int most_maps(const Computation& computation, const KernelEvaluations& evaluations);
 using PlanEvaluations = std::vector<KernelEvaluations>;
 PlanEvaluations evaluations(const Computation& computation, const FusionPlan& plan);
 

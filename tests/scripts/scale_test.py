@@ -2,7 +2,7 @@
 import math, os, subprocess, sys, unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-SIZES = [10, 4000, 16000]
+SIZES = [10, 2500, 10000]
 SHAPES = ["chain", "wide", "rows-columns", "slices", "random"]
 PLANNERS = ["unfused", "xla", "xla-today", "tvm", "astitch", "auto", "fusionstitching", "fusionstitching-2018", "korch", "astra"]
 # 4 times the ops take 4 times as long where time is linear, 16 times where it is quadratic. A choice between them: as

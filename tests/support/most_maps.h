@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <map>
 
 #include "analysis/schedule/evaluations.h"
 
@@ -13,11 +12,7 @@ inline int most_maps(const Graph& graph, const FusionPlan& plan) {
   const Computation& computation = graph.entry_computation();
   int most = 0;
   for (const KernelEvaluations& kernel : evaluations(computation, plan))
-    for (const GroupEvaluations& group : kernel) {
-      std::map<NodeId, int> maps;
-      for (const Evaluation& e : group.values)
-        if (!e.load && def(computation.node(e.op).op).instructions > 0) most = std::max(most, ++maps[e.op]);
-    }
+    most = std::max(most, stitchwork::most_maps(computation, kernel));
   return most;
 }
 

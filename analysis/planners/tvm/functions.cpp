@@ -65,26 +65,40 @@ Function function_of(const ForwardGraph& graph, const FusedGroup& group) {
   return function;
 }
 
-/// `user` with the ops of `own` computed in it.
-Function joined(const Function& user, const Function& own) {
-  Function result{{}, user.root, user.inlinable};
-  std::set_union(user.ops.begin(), user.ops.end(), own.ops.begin(), own.ops.end(),
-                 std::back_inserter(result.ops));
-  return result;
-}
+/// A function that takes in others.
+struct Growing {
+  Function function;
+  std::optional<int> maps;  ///< its loop computes no op under more index maps; none: not known yet
+};
 
-/// An op that the loop of a function would compute under more than kMostMaps index maps.
-std::optional<NodeId> computed_too_often(const Computation& computation, const Function& function) {
-  const auto kernel = inlined_within_maps(computation, function.ops, {function.root}, function.root,
-                                          natural_mapping(computation, computation.node(function.root)));
+/// Sets `maps`, or returns an op that the loop computes under more than kMostMaps.
+std::optional<NodeId> find_maps(const Computation& computation, Growing& of) {
+  const auto kernel = inlined_within_maps(computation, of.function.ops, {of.function.root}, of.function.root,
+                                          natural_mapping(computation, computation.node(of.function.root)));
   if (const auto* op = std::get_if<NodeId>(&kernel)) return *op;
+  of.maps = most_maps(computation, evaluations(computation, std::get<KernelPlan>(kernel)));
   return std::nullopt;
 }
 
+/// `user` with the ops of `own` computed in it. At each place that it reads them its loop may read them under
+/// as many index maps as it computes the reader.
+Growing joined(const Computation& computation, const Growing& user, const Growing& own) {
+  Growing result{{{}, user.function.root, user.function.inlinable}, {}};
+  std::ranges::set_union(user.function.ops, own.function.ops, std::back_inserter(result.function.ops));
+  if (!user.maps || !own.maps) return result;
+  int places = 0;
+  for (const NodeId op : user.function.ops)
+    for (const NodeId operand : computation.node(op).operands)
+      places += buffer_of(computation, operand) == own.function.root ? 1 : 0;
+  result.maps = std::max(*user.maps, *user.maps * places * *own.maps);
+  return result;
+}
+
 /// Whether the readers of a function, grown by its ops, take its place: they may read no more than storing
-/// its value and reading it back moves, and compute no op at too many indices.
+/// its value and reading it back moves, be no larger than TVM's functions, and compute no op at too many
+/// indices.
 Verdict verdict_of_copies(const Computation& computation, const Function& own,
-                          const std::vector<NodeId>& reads, const std::vector<Function>& grown) {
+                          const std::vector<NodeId>& reads, std::vector<Growing>& grown) {
   const auto bytes = [&](NodeId value) {
     return static_cast<double>(computation.node(value).shape.byte_size());
   };
@@ -96,12 +110,18 @@ Verdict verdict_of_copies(const Computation& computation, const Function& own,
       fmt::format("{} copies read {:.0f} bytes; storing it and reading it back moves {:.0f}", grown.size(),
                   copies, stored);
   if (copies > stored) return Verdict::no("tvm.duplicate-reads-more", moved);
-  for (const Function& user : grown)
-    if (const auto op = computed_too_often(computation, user))
+  for (const Growing& user : grown)
+    if (std::ssize(user.function.ops) > kMaxNodes)
+      return Verdict::no("tvm.too-many-ops", fmt::format("the function would have {} ops, {} allowed",
+                                                         user.function.ops.size(), kMaxNodes));
+  for (Growing& user : grown) {
+    if (user.maps && *user.maps <= kMostMaps) continue;
+    if (const auto op = find_maps(computation, user))
       return Verdict::no(
           "tvm.duplicate-indices",
           fmt::format("{} would be computed at more than {} indices of the loop of {}",
-                      computation.node(*op).name, kMostMaps, computation.node(user.root).name));
+                      computation.node(*op).name, kMostMaps, computation.node(user.function.root).name));
+  }
   return Verdict::yes("tvm.duplicated", moved);
 }
 
@@ -156,28 +176,37 @@ std::vector<Function> duplicate_cheap(const Computation& computation, std::vecto
   std::map<NodeId, std::set<std::size_t>> readers;
   for (std::size_t f = 0; f < functions.size(); ++f)
     for (NodeId value : inputs(computation, functions[f])) readers[value].insert(f);
+  std::vector<Growing> growing;
+  for (Function& function : functions) growing.push_back({std::move(function), {}});
   // Readers first: what they read grows by the copies they take in.
-  for (std::size_t f = functions.size(); f-- > 0;) {
-    const Function& own = functions[f];
-    const std::set<std::size_t> users = readers[own.root];
-    if (!own.inlinable || users.empty() || outside.contains(own.root)) continue;
-    const std::vector<NodeId> reads = inputs(computation, own);
-    std::vector<Function> grown;
-    for (std::size_t user : users) grown.push_back(joined(functions[user], own));
-    const Verdict verdict = verdict_of_copies(computation, own, reads, grown);
+  for (std::size_t f = growing.size(); f-- > 0;) {
+    Growing& own = growing[f];
+    const NodeId root = own.function.root;
+    const std::set<std::size_t> users = readers[root];
+    if (!own.function.inlinable || users.empty() || outside.contains(root)) continue;
+    const std::vector<NodeId> reads = inputs(computation, own.function);
+    if (!own.maps) find_maps(computation, own);
+    std::vector<Growing> grown;
+    for (std::size_t user : users) {
+      if (!growing[user].maps) find_maps(computation, growing[user]);
+      grown.push_back(joined(computation, growing[user], own));
+    }
+    const Verdict verdict = verdict_of_copies(computation, own.function, reads, grown);
     for (std::size_t user : users)
-      recorder.add("functions", computation.node(own.root).name, computation.node(functions[user].root).name,
-                   [&] { return verdict; });
+      recorder.add("functions", computation.node(root).name,
+                   computation.node(growing[user].function.root).name, [&] { return verdict; });
     if (!verdict.ok) continue;
     std::size_t next = 0;
     for (std::size_t user : users) {
-      functions[user] = std::move(grown[next++]);
+      growing[user] = std::move(grown[next++]);
       for (NodeId value : reads) readers[value].insert(user);
     }
     for (NodeId value : reads) readers[value].erase(f);
-    functions[f].ops.clear();
+    own.function.ops.clear();
   }
-  std::erase_if(functions, [](const Function& f) { return f.ops.empty(); });
+  functions.clear();
+  for (Growing& of : growing)
+    if (!of.function.ops.empty()) functions.push_back(std::move(of.function));
   return functions;
 }
 

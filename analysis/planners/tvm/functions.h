@@ -28,7 +28,8 @@ std::vector<Function> functions(const Computation& computation, Recorder& record
 KernelPlan kernel_of(const Computation& computation, const Function& function);
 
 /// duplicate_cheap: a function that only other functions read is computed in each of them, if their copies
-/// read no more bytes than storing its result once and reading it back would move.
+/// read no more bytes than storing its result once and reading it back would move, and their loops hold no
+/// more nodes than TVM's functions and compute no op under more than kMostMaps index maps.
 std::vector<Function> duplicate_cheap(const Computation& computation, std::vector<Function> functions,
                                       Recorder& recorder);
 

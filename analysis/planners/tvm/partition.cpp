@@ -12,8 +12,6 @@
 namespace stitchwork::tvm {
 namespace {
 
-/// Nodes of one function (TVM's max_fuse_depth on GPUs).
-constexpr int kMaxNodes = 256;
 constexpr int kPhases = 3;
 
 /// What the nodes between one and where its paths meet must be.

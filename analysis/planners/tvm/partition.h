@@ -10,6 +10,9 @@
 
 namespace stitchwork::tvm {
 
+/// Nodes of one function at most (TVM's max_fuse_depth on GPUs).
+inline constexpr int kMaxNodes = 256;
+
 /// Ops that become one function, by node of the forward graph; `root` computes its result.
 struct FusedGroup {
   int root = -1;
