@@ -71,6 +71,24 @@ TEST(Tvm, AProducerIsNotDuplicatedToManyIndices) {
   EXPECT_LE(testing::most_maps(graph, p), kMostMaps);
 }
 
+TEST(Tvm, FunctionsGrowByCopiesToNoMoreThanTheirOwnLimit) {
+  // Sums of rows and of columns in turn, each of what is left without the one before: all that was left is
+  // needed by every sum.
+  std::string text = "v0 = f32[64,128] parameter(0)\n zero = f32[] constant(0)\n";
+  constexpr int kSums = 200;
+  for (int i = 0; i < kSums; ++i)
+    text += fmt::format(
+        "r{0} = f32[{3}] reduce(v{0}, zero), dimensions={{{4}}}, to_apply=sum\n"
+        "b{0} = f32[64,128] broadcast(r{0}), dimensions={{{5}}}\n"
+        "{2}v{1} = f32[64,128] subtract(v{0}, b{0})\n",
+        i, i + 1, i + 1 == kSums ? "ROOT " : "", i % 2 == 0 ? 64 : 128, 1 - i % 2, i % 2);
+  const FusionPlan p = plan(graph_of(text), "on");
+  std::size_t most = 0;
+  for (const KernelPlan& kernel : p.kernels) most = std::max(most, kernel.ops.size());
+  EXPECT_LE(most, 256U);
+  EXPECT_GT(most, 200U);
+}
+
 TEST(Tvm, PowerIsRecomputedBehindABroadcast) {
   const Graph graph = dataset("fig5");
   const FusionPlan p = plan(graph);
