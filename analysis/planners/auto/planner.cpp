@@ -199,7 +199,7 @@ std::vector<std::optional<std::vector<KernelPlan>>> planned(const astitch::Nodes
   return result;
 }
 
-/// What a call takes longer for its sums.
+/// What a call takes longer for its epilogue.
 double epilogue_us(const Computation& computation, const Device& device, const std::vector<NodeId>& call,
                    bool tf32) {
   const auto with = matrix_product(computation, call, tf32);
@@ -219,8 +219,18 @@ void leave_to_call(astitch::Nodes& nodes, const std::vector<NodeId>& call) {
     nodes.facts[static_cast<std::size_t>(read)].buffer_needed = true;
 }
 
-/// Leaves to library calls what they add for less than kernels do, by more than the judge can be wrong.
-/// Returns those calls.
+/// Of the cheapest form of the kernel; 0 where nothing is left of it.
+double best_form_us(const astitch::Nodes& nodes, const Device& device, const astitch::Options& knobs,
+                    const Base::Kernel& kernel) {
+  if (kernel.op.outputs.empty()) return 0;
+  const Stitched stitched{&nodes, &device, &knobs, &kernel.plan, &kernel.xla, kernel.op};
+  Recorder silent(false);
+  return us_of(stitched, automatic::make_form(stitched, automatic::choose_recipe(stitched, silent)));
+}
+
+/// Leaves to library calls what they compute for less than kernels do, by more than the judge can be wrong,
+/// both as the kernels are stitched and in their cheapest forms (what is left of one has no fusions of XLA's
+/// to choose from). Returns those calls.
 std::vector<std::vector<NodeId>> take_epilogues(astitch::Nodes& nodes, const Device& device,
                                                 const astitch::Options& knobs, bool tf32, Base& base,
                                                 Recorder& recorder) {
@@ -232,26 +242,36 @@ std::vector<std::vector<NodeId>> take_epilogues(astitch::Nodes& nodes, const Dev
   std::vector<std::vector<NodeId>> calls;
   for (std::size_t first = 0, end = 0; first < parts.size(); first = end) {
     while (end < parts.size() && parts[end].kernel == parts[first].kernel) ++end;
-    const KernelPlan& kernel = base.kernels[static_cast<std::size_t>(parts[first].kernel)].plan;
-    const double was = knobs.judge->worth(*nodes.graph, device, {&kernel, 1}).us;
+    const Base::Kernel& kernel = base.kernels[static_cast<std::size_t>(parts[first].kernel)];
+    double was = knobs.judge->worth(*nodes.graph, device, {&kernel.plan, 1}).us;
     std::size_t best = end;
     double best_us = was;
-    std::vector<double> us(end - first, was);
+    std::vector<double> us(end - first, was), of_calls(end - first, 0);
     for (std::size_t p = first; p < end; ++p) {
       if (!planned_parts[p]) continue;
       us[p - first] = knobs.judge->worth(*nodes.graph, device, *planned_parts[p]).us;
       for (const auto& call : parts[p].calls)
-        us[p - first] += epilogue_us(*nodes.computation, device, call, tf32);
+        of_calls[p - first] += epilogue_us(*nodes.computation, device, call, tf32);
+      us[p - first] += of_calls[p - first];
       if (us[p - first] < best_us) best_us = us[p - first], best = p;
     }
-    const bool taken = best != end && best_us < (1 - kOtherForm) * was;
+    bool taken = best != end && best_us < (1 - kOtherForm) * was;
+    if (taken) {
+      Base::Kernel after{{}, parts[best].after, {}, false};
+      if (!planned_parts[best]->empty()) after.plan = planned_parts[best]->front();
+      was = best_form_us(nodes, device, knobs, kernel);
+      us[best - first] = best_form_us(nodes, device, knobs, after) + of_calls[best - first];
+      taken = us[best - first] < (1 - kOtherForm) * was;
+    }
     const std::size_t told = best == end ? first : best;
     for (const std::vector<NodeId>& call : parts[told].calls)
       recorder.add("epilogue", nodes.name(call.back()), nodes.name(call.front()), [&] {
-        std::string why = planned_parts[told]
-                              ? fmt::format("{:.2f} us with the call's additions, {:.2f} us in the kernel",
-                                            us[told - first], was)
-                              : "what is left is more than one kernel";
+        std::string why =
+            planned_parts[told]
+                ? fmt::format("{}: {:.2f} us in the call, {:.2f} us in the kernel",
+                              to_text(*nodes.computation, *epilogue_of(*nodes.computation, call)),
+                              us[told - first], was)
+                : "what is left is more than one kernel";
         return taken ? Verdict::yes("auto.epilogue", why) : Verdict::no("auto.epilogue", why);
       });
     if (!taken) continue;
