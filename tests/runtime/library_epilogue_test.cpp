@@ -7,10 +7,12 @@
 #include <random>
 
 #include "analysis/facts/cudnn.h"
+#include "analysis/judge/library_cost.h"
 #include "analysis/plan/assemble.h"
 #include "analysis/plan/epilogue.h"
 #include "core/evaluate/evaluator.h"
 #include "runtime/cuda/backend.h"
+#include "runtime/program/run_script.h"
 #include "tests/runtime/convolutions.h"
 #include "tests/runtime/fake_cublas.h"
 #include "tests/runtime/fake_cudnn.h"
@@ -183,6 +185,32 @@ TEST(LibraryEpilogue, DrawnConvolutionsAreRightWithWhatIsAddedAndWithoutCudnn) {
   }
   EXPECT_GT(depthwise, 0);
   EXPECT_LT(depthwise, 10);
+}
+
+TEST(LibraryEpilogue, ACompilersCallTakesAsLongAsOursOfTheSame) {
+  const auto graph = std::make_shared<Graph>(testing::graph_of(R"(
+    x = f32[8,16,64,64] parameter(0)
+    w = f32[16,16,3,3] parameter(1)
+    b = f32[16] parameter(2)
+    c = f32[8,16,64,64] parameter(3)
+    d = f32[8,16,64,64] convolution(x, w), window={size=3x3 pad=1_1x1_1}, dim_labels=bf01_oi01->bf01
+    s = f32[8,16,64,64] add(d, c)
+    v = f32[8,16,64,64] broadcast(b), dimensions={1}
+    t = f32[8,16,64,64] add(s, v)
+    zero = f32[] constant(0)
+    z = f32[8,16,64,64] broadcast(zero), dimensions={}
+    ROOT m = f32[8,16,64,64] maximum(t, z))"));
+  const Computation& computation = graph->entry_computation();
+  const auto calls = calls_with_epilogue(computation, computation.users(), computation.find("d"));
+  ASSERT_EQ(calls.size(), 3U);
+  const auto ours = matrix_product(computation, calls.back());
+  ScriptStep step;
+  step.kind = ScriptStepKind::kCall;
+  step.bytes = 4 * (3 * std::int64_t{8 * 16 * 64 * 64} + 16 * 16 * 9 + 16);
+  step.computes = graph;
+  EXPECT_EQ(ours->bytes, static_cast<double>(step.bytes));
+  const Device v100 = device("v100");
+  EXPECT_DOUBLE_EQ(modelled_us(step, v100), library_time(v100, *ours).total_us);
 }
 
 }  // namespace TEST_FILE
