@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <unordered_map>
 
@@ -219,18 +220,17 @@ void leave_to_call(astitch::Nodes& nodes, const std::vector<NodeId>& call) {
     nodes.facts[static_cast<std::size_t>(read)].buffer_needed = true;
 }
 
-/// Of the cheapest form of the kernel; 0 where nothing is left of it.
-double best_form_us(const astitch::Nodes& nodes, const Device& device, const astitch::Options& knobs,
-                    const Base::Kernel& kernel) {
-  if (kernel.op.outputs.empty()) return 0;
+/// Of the kernel's ops as XLA's fusions; nothing where those lack a value.
+std::optional<double> fusions_us(const astitch::Nodes& nodes, const Device& device,
+                                 const astitch::Options& knobs, const Base::Kernel& kernel) {
   const Stitched stitched{&nodes, &device, &knobs, &kernel.plan, &kernel.xla, kernel.op};
-  Recorder silent(false);
-  return us_of(stitched, automatic::make_form(stitched, automatic::choose_recipe(stitched, silent)));
+  const automatic::Form fusions = automatic::make_form(stitched, {.cut = Recipe::Cut::kXla});
+  if (fusions.kernels.empty()) return std::nullopt;
+  return us_of(stitched, fusions);
 }
 
-/// Leaves to library calls what they compute for less than kernels do, by more than the judge can be wrong,
-/// both as the kernels are stitched and in their cheapest forms (what is left of one has no fusions of XLA's
-/// to choose from). Returns those calls.
+/// Leaves to library calls what they compute for less than kernels do, by more than the judge can be wrong;
+/// what is left of a kernel has no fusions of XLA's to choose from. Returns those calls.
 std::vector<std::vector<NodeId>> take_epilogues(astitch::Nodes& nodes, const Device& device,
                                                 const astitch::Options& knobs, bool tf32, Base& base,
                                                 Recorder& recorder) {
@@ -243,26 +243,19 @@ std::vector<std::vector<NodeId>> take_epilogues(astitch::Nodes& nodes, const Dev
   for (std::size_t first = 0, end = 0; first < parts.size(); first = end) {
     while (end < parts.size() && parts[end].kernel == parts[first].kernel) ++end;
     const Base::Kernel& kernel = base.kernels[static_cast<std::size_t>(parts[first].kernel)];
-    double was = knobs.judge->worth(*nodes.graph, device, {&kernel.plan, 1}).us;
+    const double stitched_us = knobs.judge->worth(*nodes.graph, device, {&kernel.plan, 1}).us;
+    const double was = std::min(stitched_us, fusions_us(nodes, device, knobs, kernel).value_or(stitched_us));
     std::size_t best = end;
     double best_us = was;
-    std::vector<double> us(end - first, was), of_calls(end - first, 0);
+    std::vector<double> us(end - first, was);
     for (std::size_t p = first; p < end; ++p) {
       if (!planned_parts[p]) continue;
       us[p - first] = knobs.judge->worth(*nodes.graph, device, *planned_parts[p]).us;
       for (const auto& call : parts[p].calls)
-        of_calls[p - first] += epilogue_us(*nodes.computation, device, call, tf32);
-      us[p - first] += of_calls[p - first];
+        us[p - first] += epilogue_us(*nodes.computation, device, call, tf32);
       if (us[p - first] < best_us) best_us = us[p - first], best = p;
     }
-    bool taken = best != end && best_us < (1 - kOtherForm) * was;
-    if (taken) {
-      Base::Kernel after{{}, parts[best].after, {}, false};
-      if (!planned_parts[best]->empty()) after.plan = planned_parts[best]->front();
-      was = best_form_us(nodes, device, knobs, kernel);
-      us[best - first] = best_form_us(nodes, device, knobs, after) + of_calls[best - first];
-      taken = us[best - first] < (1 - kOtherForm) * was;
-    }
+    const bool taken = best != end && best_us < (1 - kOtherForm) * stitched_us;
     const std::size_t told = best == end ? first : best;
     for (const std::vector<NodeId>& call : parts[told].calls)
       recorder.add("epilogue", nodes.name(call.back()), nodes.name(call.front()), [&] {
@@ -277,11 +270,9 @@ std::vector<std::vector<NodeId>> take_epilogues(astitch::Nodes& nodes, const Dev
     if (!taken) continue;
     const int changed = parts[best].kernel;
     base.take({&changed, 1}, {&parts[best].after, 1}, *planned_parts[best]);
-    for (const std::vector<NodeId>& call : parts[best].calls) {
-      leave_to_call(nodes, call);
-      calls.push_back(call);
-    }
+    calls.insert(calls.end(), parts[best].calls.begin(), parts[best].calls.end());
   }
+  for (const std::vector<NodeId>& call : calls) leave_to_call(nodes, call);
   base.drop_empty();
   return calls;
 }
