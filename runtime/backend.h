@@ -28,13 +28,14 @@ struct Timed {
 };
 
 /// Where a library call reads and writes. `transposed`: the dimensions of the transpose of its product that
-/// it stores; empty: the product itself. `bias` and `addend`: what it adds to a product
-/// (analysis/plan/epilogue.h).
+/// it stores; empty: the product itself. `bias`, `addend`, `relu`: what it does to a product or convolution
+/// then (analysis/plan/epilogue.h).
 struct LibraryCall {
   std::vector<DeviceAddress> operands;
   DeviceAddress result = 0;
   std::vector<std::int64_t> transposed;
   std::optional<DeviceAddress> bias, addend;
+  bool relu = false;
 };
 
 /// A program's steps from the first to the last, repeated without the host in between.

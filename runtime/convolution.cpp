@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <limits>
 
+#include "codegen/print/print_text.h"
 #include "core/base/error.h"
 #include "core/graph/window.h"
 #include "core/index/strided.h"
@@ -275,6 +276,29 @@ std::string gather_cuda(const Gather& gather, std::int64_t source_elements, std:
     at += fmt::format(" + place{} / {} * {}", w, window.holes, window.stride);
   }
   return text + fmt::format("    gathered[i] = {} ? source[{}] : ({})0;\n  }}\n}}\n", inside, at, type);
+}
+
+std::string epilogue_cuda(const Node& convolution, const ConvolutionEpilogue& epilogue) {
+  const Shape& shape = convolution.shape;
+  const auto feature =
+      static_cast<std::size_t>(parse_dim_labels(other_attribute(convolution, "dim_labels")).output_feature);
+  std::int64_t apart = 1;
+  for (std::size_t d = feature + 1; d < shape.dims.size(); ++d) apart *= shape.dims[d];
+  const auto load = [&](const std::string& place) { return load_text(shape.dtype, place); };
+  const std::string type = std::string(storage_type(shape.dtype));
+  std::string text = fmt::format(
+      "// What follows a convolution.\n"
+      "extern \"C\" __global__ void __launch_bounds__({0}) epilogue({1}* result, const {1}* bias, const {1}* "
+      "addend) {{\n  for (long long i = blockIdx.x * {0}ll + threadIdx.x; i < {2}ll; i += gridDim.x * {0}ll) "
+      "{{\n    float value = {3};\n",
+      kGatherBlock, type, shape.elements_count(), load("result[i]"));
+  if (epilogue.bias)
+    text += fmt::format("    value += {};\n",
+                        load(fmt::format("bias[i / {}ll % {}ll]", apart, shape.dims[feature])));
+  if (epilogue.addend) text += fmt::format("    value += {};\n", load("addend[i]"));
+  if (epilogue.relu) text += "    value = value < 0 ? 0 : value;  // NaN stays\n";
+  text += fmt::format("    result[i] = {};\n  }}\n}}\n", stored_text(shape.dtype, "value"));
+  return text;
 }
 
 std::optional<ConvolutionProduct> product_of(const Node& convolution, const Shape& input,

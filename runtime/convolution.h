@@ -40,6 +40,16 @@ struct Gather {
 std::string gather_cuda(const Gather& gather, std::int64_t source_elements, std::int64_t bytes_per_element);
 inline constexpr int kGatherBlock = 256;
 
+/// What follows a convolution in its call, in this order: a bias to each feature, an array, and the larger of
+/// that and zero.
+struct ConvolutionEpilogue {
+  bool bias = false, addend = false, relu = false;
+};
+
+/// CUDA of `extern "C" __global__ void epilogue(T* result, const T* bias, const T* addend)`, over the result
+/// of the convolution, of f32, f16 or bf16; any grid of blocks of kGatherBlock threads.
+std::string epilogue_cuda(const Node& convolution, const ConvolutionEpilogue& epilogue);
+
 /// result = a product of the gathered input (patches) and the gathered kernel (weights).
 struct ConvolutionProduct {
   Gather patches, weights;

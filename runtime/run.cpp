@@ -218,8 +218,8 @@ class Runner {
     if (bytes > 0) backend_.copy(values_.address(id), values_.address(from), bytes);
   }
 
-  /// Of a call of one op, or of a product with its epilogue. Its time, where the backend made the call; else
-  /// the CPU reference has computed it.
+  /// Of a call of one op, or of a product or convolution with its epilogue. Its time, where the backend made
+  /// the call; else the CPU reference has computed it.
   std::optional<Timed> call_library(const std::vector<NodeId>& call, RunResult& result) {
     const Node &node = computation_.node(call.back()), &named = computation_.node(call.front());
     if (!backend_.computes_results()) {
@@ -236,7 +236,9 @@ class Runner {
       std::vector<const Literal*> operands;
       for (const NodeId operand : op.operands) {
         const auto [at, fresh] = values.try_emplace(operand);
-        if (fresh) at->second = values_.value(operand);
+        if (fresh)
+          at->second = id != call.front() && is_immediate(computation_, operand) ? immediate(operand)
+                                                                                 : values_.value(operand);
         operands.push_back(&at->second);
       }
       values.insert_or_assign(id, evaluate_node(graph_, computation_, op, operands));
@@ -244,6 +246,15 @@ class Runner {
     values_.keep(node, std::move(values.at(node.id)));
     result.host_calls.push_back(named.name);
     return std::nullopt;
+  }
+
+  /// A number in the code of what reads it, which no buffer holds.
+  Literal immediate(NodeId id) {
+    const Node& node = computation_.node(id);
+    if (node.op == Op::kConstant) return evaluate_node(graph_, computation_, node, {});
+    const Literal from = immediate(node.operands[0]);
+    const Literal* const operand = &from;
+    return evaluate_node(graph_, computation_, node, {&operand, 1});
   }
 
   /// The time of a launch or call as the backend knows it when all have run.
@@ -270,6 +281,7 @@ class Runner {
         made.transposed = computation_.node(epilogue->transpose).attrs.dimensions;
       if (epilogue->bias != kNoNode) made.bias = values_.address(epilogue->bias);
       if (epilogue->addend != kNoNode) made.addend = values_.address(epilogue->addend);
+      made.relu = epilogue->relu != kNoNode;
     }
     return backend_.call(computation_, node, made);
   }

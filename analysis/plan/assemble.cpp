@@ -82,12 +82,10 @@ std::vector<NodeId> library_inputs(const Computation& computation, const Node& n
 
 std::vector<NodeId> library_inputs(const Computation& computation, std::span<const NodeId> call) {
   std::vector<NodeId> inputs;
-  for (const NodeId op : call)
-    for (const NodeId operand : computation.node(op).operands) {
-      if (std::ranges::find(call, operand) != call.end()) continue;
-      const std::vector<NodeId> read = values_read(computation, operand);
-      inputs.insert(inputs.end(), read.begin(), read.end());
-    }
+  for (const NodeId operand : call_operands(computation, call)) {
+    const std::vector<NodeId> read = values_read(computation, operand);
+    inputs.insert(inputs.end(), read.begin(), read.end());
+  }
   std::sort(inputs.begin(), inputs.end());
   inputs.erase(std::unique(inputs.begin(), inputs.end()), inputs.end());
   return inputs;

@@ -1,12 +1,18 @@
 #include "analysis/plan/epilogue.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <iterator>
 #include <utility>
 
+#include "analysis/facts/cudnn.h"
 #include "analysis/facts/facts.h"
 #include "analysis/facts/gemm.h"
 #include "analysis/plan/assemble.h"
+#include "core/graph/literal.h"
+#include "core/graph/window.h"
 
 namespace stitchwork {
 namespace {
@@ -19,24 +25,28 @@ bool has_epilogues(DType dtype) {
 class Call {
  public:
   Call(const Computation& computation, NodeId product) : computation_(computation), value_(product) {
-    const Node& dot = computation.node(product);
-    if (dot.op != Op::kDot || !dot.attrs.dot || !has_epilogues(dot.shape.dtype)) return;
-    const Shape &lhs = computation.node(dot.operands[0]).shape,
-                &rhs = computation.node(dot.operands[1]).shape;
+    const Node& node = computation.node(product);
+    const bool dot = node.op == Op::kDot && node.attrs.dot;
+    if (!(dot || node.op == Op::kConvolution) || !has_epilogues(node.shape.dtype)) return;
+    const Shape &lhs = computation.node(node.operands[0]).shape,
+                &rhs = computation.node(node.operands[1]).shape;
     const bool types = lhs.dtype == rhs.dtype && has_epilogues(lhs.dtype) &&
-                       (dot.shape.dtype == lhs.dtype || dot.shape.dtype == DType::kF32);
+                       (node.shape.dtype == lhs.dtype || node.shape.dtype == DType::kF32);
     if (!types || lhs.elements_count() == 0 || rhs.elements_count() == 0) return;
-    if (const auto gemm = gemm_of(dot, lhs, rhs)) columns_ = gemm->n;
     epilogue_.product = product;
+    if (!dot)
+      convolution(node, lhs, rhs);
+    else if (const auto gemm = gemm_of(node, lhs, rhs))
+      columns_ = gemm->n;
   }
 
-  bool is_product() const { return columns_ > 0; }
+  bool is_made() const { return columns_ > 0; }
   /// What it makes so far, under its last name.
   NodeId value() const { return value_; }
   const Epilogue& epilogue() const { return epilogue_; }
 
-  /// Another name of the value, its transpose, or a sum of it and one thing more. `views`: of the bias, which
-  /// the call has too, are added.
+  /// Another name of the value, its transpose, a sum of it and one thing more, or the larger of it and zero.
+  /// `views`: of the bias, which the call has too, are added.
   bool take(const Node& next, std::vector<NodeId>& views) {
     if (plan_role(next) == PlanRole::kAlias) {
       if (next.shape.is_tuple || next.operands.size() != 1 || next.operands[0] != value_) return false;
@@ -44,17 +54,21 @@ class Call {
       return true;
     }
     if (next.op == Op::kTranspose) return transpose(next);
-    if (next.op != Op::kAdd || next.shape.dtype != computation_.node(value_).shape.dtype) return false;
+    const bool same_type = next.shape.dtype == computation_.node(value_).shape.dtype;
+    if ((next.op != Op::kAdd && next.op != Op::kMaximum) || !same_type || epilogue_.relu != kNoNode)
+      return false;
     const bool first = next.operands[0] == value_;
     const NodeId other = next.operands[first ? 1 : 0];
     if (other == value_ || next.operands[first ? 0 : 1] != value_) return false;
+    if (next.op == Op::kMaximum) return relu(next, other);
     if (const Node& added = computation_.node(other); is_bias(added)) {
       if (epilogue_.bias != kNoNode) return false;
       epilogue_.bias = vector_of(added, views);
     } else {
       const Node& owner = computation_.node(buffer_of(computation_, other));
       const bool view = plan_role(owner) == PlanRole::kMemory && is_index_map(owner);
-      if (epilogue_.addend != kNoNode || view || is_immediate(computation_, owner.id)) return false;
+      if (epilogue_.addend != kNoNode || view || is_immediate(computation_, owner.id) || is_input(owner))
+        return false;
       epilogue_.addend = other;
     }
     value_ = next.id;
@@ -62,10 +76,38 @@ class Call {
   }
 
  private:
+  void convolution(const Node& node, const Shape& input, const Shape& kernel) {
+    if (node.shape.elements_count() == 0 || !cudnn_adds(node, input, kernel)) return;
+    const auto feature =
+        static_cast<std::size_t>(parse_dim_labels(other_attribute(node, "dim_labels")).output_feature);
+    columns_ = node.shape.dims[feature];
+    for (std::size_t d = feature + 1; d < node.shape.dims.size(); ++d) apart_ *= node.shape.dims[d];
+  }
+
+  /// Of a convolution: cuBLASLt's RELU is left to kernels.
+  bool relu(const Node& next, NodeId other) {
+    if (computation_.node(epilogue_.product).op != Op::kConvolution || !is_zero(other)) return false;
+    epilogue_.relu = value_ = next.id;
+    return true;
+  }
+
+  /// Of a convolution: cuDNN's x and z are two buffers.
+  bool is_input(const Node& owner) const {
+    const Node& node = computation_.node(epilogue_.product);
+    return node.op == Op::kConvolution && buffer_of(computation_, node.operands[0]) == owner.id;
+  }
+
+  bool is_zero(NodeId id) const {
+    if (!is_immediate(computation_, id)) return false;
+    const Node* node = &computation_.node(id);
+    while (node->op != Op::kConstant) node = &computation_.node(node->operands[0]);
+    return node->attrs.literal != nullptr && node->attrs.literal->get_double(0) == 0;
+  }
+
   /// Of the product itself, where that takes no further call.
   bool transpose(const Node& next) {
-    if (value_ != epilogue_.product || next.operands[0] != value_) return false;
     const Node& dot = computation_.node(epilogue_.product);
+    if (dot.op != Op::kDot || value_ != epilogue_.product || next.operands[0] != value_) return false;
     const Shape &lhs = computation_.node(dot.operands[0]).shape,
                 &rhs = computation_.node(dot.operands[1]).shape;
     const auto gemm = gemm_of(dot, lhs, rhs, next.attrs.dimensions);
@@ -75,17 +117,22 @@ class Call {
     return true;
   }
 
-  /// A broadcast of as many elements as the matrices have columns, along the dimensions that are theirs: the
-  /// last of those that have more than one element.
+  /// A broadcast of as many elements as there are columns, along dimensions that are theirs, those of one
+  /// element left out: `apart_` elements lie behind each.
   bool is_bias(const Node& node) const {
     if (node.op != Op::kBroadcast || is_immediate(computation_, node.id)) return false;
     if (computation_.node(node.operands[0]).shape.elements_count() != columns_) return false;
-    const auto is_long = [&](std::int64_t d) { return node.shape.dims[static_cast<std::size_t>(d)] != 1; };
+    const auto extent = [&](std::int64_t d) { return node.shape.dims[static_cast<std::size_t>(d)]; };
+    const auto is_long = [&](std::int64_t d) { return extent(d) != 1; };
     std::vector<std::int64_t> along, all;
     std::ranges::copy_if(node.attrs.dimensions, std::back_inserter(along), is_long);
     for (std::int64_t d = 0; std::cmp_less(d, node.shape.dims.size()); ++d)
       if (is_long(d)) all.push_back(d);
-    return along.size() <= all.size() && std::equal(along.rbegin(), along.rend(), all.rbegin());
+    const auto found = std::ranges::search(all, along);
+    if (found.empty()) return along.empty();
+    std::int64_t apart = 1;
+    std::for_each(found.end(), all.end(), [&](std::int64_t d) { apart *= extent(d); });
+    return apart == apart_;
   }
 
   /// What a bias spreads, through views that have its elements in its order (JAX writes f32[n], f32[1,n],
@@ -113,7 +160,9 @@ class Call {
 
   const Computation& computation_;
   NodeId value_;
-  std::int64_t columns_ = 0;  ///< of the product's matrices; 0: no library makes them
+  /// Of the product's matrices, or features of the convolution; 0: no library makes them.
+  std::int64_t columns_ = 0;
+  std::int64_t apart_ = 1;  ///< elements of the result from one column to the next
   Epilogue epilogue_;
 };
 
@@ -122,11 +171,11 @@ class Call {
 std::optional<Epilogue> epilogue_of(const Computation& computation, std::span<const NodeId> call) {
   if (call.empty()) return std::nullopt;
   Call made(computation, call.front());
-  if (!made.is_product()) return std::nullopt;
+  if (!made.is_made()) return std::nullopt;
   std::vector<NodeId> views, taken{call.front()};
   for (const NodeId op : call.subspan(1))
     if (made.take(computation.node(op), views)) taken.push_back(op);
-  // What it took is all there is, with the views, and ends with a sum that is the call's result.
+  // What it took is all there is, with the views, and ends with an op that is the call's result.
   std::vector<NodeId> all = taken, named(call.begin(), call.end());
   all.insert(all.end(), views.begin(), views.end());
   std::ranges::sort(all);
@@ -140,7 +189,7 @@ std::vector<std::vector<NodeId>> calls_with_epilogue(const Computation& computat
                                                      NodeId product) {
   std::vector<std::vector<NodeId>> result;
   Call call(computation, product);
-  if (!call.is_product()) return result;
+  if (!call.is_made()) return result;
   std::vector<NodeId> ops{product}, views;
   for (;;) {
     const std::vector<NodeId>& readers = users[static_cast<std::size_t>(call.value())];
@@ -155,6 +204,18 @@ std::vector<std::vector<NodeId>> calls_with_epilogue(const Computation& computat
   }
 }
 
-bool takes_from_kernels(const Node& node) { return node.op == Op::kAdd || node.op == Op::kTranspose; }
+std::string to_text(const Computation& computation, const Epilogue& epilogue) {
+  std::vector<std::string> parts;
+  if (epilogue.transpose != kNoNode) parts.emplace_back("stored transposed");
+  const auto name_of = [&](NodeId id) { return computation.node(buffer_of(computation, id)).name; };
+  if (epilogue.bias != kNoNode) parts.push_back("bias " + name_of(epilogue.bias));
+  if (epilogue.addend != kNoNode) parts.push_back("array " + name_of(epilogue.addend));
+  if (epilogue.relu != kNoNode) parts.emplace_back("ReLU");
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+bool takes_from_kernels(const Node& node) {
+  return node.op == Op::kAdd || node.op == Op::kMaximum || node.op == Op::kTranspose;
+}
 
 }  // namespace stitchwork

@@ -23,6 +23,16 @@ std::vector<NodeId> buffers_read(const Computation& computation, NodeId node) {
   return buffers;
 }
 
+std::vector<NodeId> call_operands(const Computation& computation, std::span<const NodeId> call) {
+  std::vector<NodeId> operands;
+  for (const NodeId op : call)
+    for (const NodeId operand : computation.node(op).operands)
+      if (std::ranges::find(call, operand) == call.end() &&
+          (op == call.front() || !is_immediate(computation, operand)))
+        operands.push_back(operand);
+  return operands;
+}
+
 std::span<const NodeId> results_of(const FusionPlan& plan, const PlanStep& step) {
   const std::span<const NodeId> all = step.nodes;
   return plan.peer == nullptr && step.kind == StepKind::kLibrary && !all.empty() ? all.last(1) : all;
@@ -42,11 +52,8 @@ Traffic traffic(const Graph& model, const FusionPlan& plan, const PlanStep& step
     for (const NodeId input : kernel_inputs(graph, kernel)) read(input);
     for (const NodeId output : kernel.outputs) result.writes.push_back(buffer_of(computation, output));
   } else {
-    for (const NodeId op : step.nodes) {
-      if (step.kind != StepKind::kMemset)
-        for (const NodeId operand : computation.node(op).operands)
-          if (std::ranges::find(step.nodes, operand) == step.nodes.end()) read(operand);
-    }
+    if (step.kind != StepKind::kMemset)
+      for (const NodeId operand : call_operands(computation, step.nodes)) read(operand);
     for (const NodeId op : results_of(plan, step)) result.writes.push_back(buffer_of(computation, op));
   }
   sort_unique(result.reads);

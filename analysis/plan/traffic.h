@@ -19,6 +19,10 @@ struct Traffic {
 /// which a kernel may have found it before a later step reads it again through another tuple.
 std::vector<NodeId> buffers_read(const Computation& computation, NodeId node);
 
+/// What a library call, copy or memset of these ops reads of others: all operands of the first, and of what
+/// follows it those that are no numbers in the call's code.
+std::vector<NodeId> call_operands(const Computation& computation, std::span<const NodeId> call);
+
 /// What a step that is no kernel leaves in memory: of a planner's call of several ops the last.
 std::span<const NodeId> results_of(const FusionPlan& plan, const PlanStep& step);
 

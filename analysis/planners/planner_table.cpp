@@ -49,7 +49,7 @@ constexpr std::array kKnobs = {
     Knob{"one_pass", kOnOff, "on", "sums about a mean or a maximum are gathered in its own pass"},
     Knob{"clusters", kOnOff, "on", "sm_90+: a cluster's blocks share rows in their shared memory"},
     Knob{"recompute", kOnOff, "on", "kernels compute again what costs less than to store and read"},
-    Knob{"epilogues", kOnOff, "on", "calls of products transpose and add where that is faster"},
+    Knob{"epilogues", kOnOff, "on", "library calls transpose, add, take ReLU where that is faster"},
     Knob{"duplicate_cheap", kOnOff, "off", "cheap producers are computed in every kernel that reads them"},
     Knob{"fission", kFissions, "on", "the model is rewritten by search; softmaxes; tidied; not"},
     Knob{"reassociate", kOnOff, "on", "rules that add in another order; off: those that move alone"},

@@ -207,6 +207,11 @@ Launched CudaBackend::launch(const CompiledKernel& kernel, std::span<const Devic
 
 void CudaBackend::perform(const Step& step) {
   for (const Step& part : step.before) perform(part);
+  perform_alone(step);
+  for (const Step& part : step.after) perform(part);
+}
+
+void CudaBackend::perform_alone(const Step& step) {
   switch (step.kind) {
     case Step::Kind::kClear:
       driver_->check(driver_->fill(step.pointers[0], 0, step.bytes, stream_.get()), "cuMemsetD8Async",
@@ -221,8 +226,9 @@ void CudaBackend::perform(const Step& step) {
                       step.pointers[1], step.pointers[2], step.added, options_.tf32, step.what);
       return;
     case Step::Kind::kConvolution:
-      dnn_->convolve(stream_.get(), *step.dnn, step.pointers[0], step.pointers[1], step.pointers[2],
-                     step.pointers[3], step.what);
+      dnn_->convolve(stream_.get(), *step.dnn,
+                     {step.pointers[0], step.pointers[1], step.pointers[2], step.pointers[3], step.added},
+                     step.what);
       return;
     case Step::Kind::kLaunch:
       break;

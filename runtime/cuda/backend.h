@@ -30,7 +30,7 @@ struct CudaOptions {
   sim::CacheMode cache = sim::CacheMode::kCold;
   bool tf32 = false;
   Convolutions convolutions = Convolutions::kAuto;
-  CompileOptions compile;  ///< of kernels that are no plan's: a convolution's patches
+  CompileOptions compile;  ///< of kernels that are no plan's: a convolution's patches, what is added to it
 };
 
 /// Makes the libraries once the GPU's context is current; what gives null, or is not set, is not there: the
@@ -41,8 +41,8 @@ struct CudaLibraries {
 };
 
 /// Buffers come from one pool; library calls are products of matrices, which cuBLAS makes, and convolutions:
-/// cuDNN's, or cuBLAS's products over their patches. It is used by the thread that made it, whose current
-/// context is the GPU's from then on.
+/// cuDNN's, or cuBLAS's products over their patches, to which a kernel adds. It is used by the thread that
+/// made it, whose current context is the GPU's from then on.
 class CudaBackend final : public Backend {
  public:
   /// Throws Error where the GPU is not of the kind the plan was made for.
@@ -87,7 +87,7 @@ class CudaBackend final : public Backend {
     const DnnPlan* dnn = nullptr;
     DType operands = DType::kF32, result = DType::kF32;
     std::string what;
-    std::vector<Step> before;  ///< performed first, as parts of this one
+    std::vector<Step> before, after;  ///< performed first and last, as parts of this one
   };
 
   const Loaded& load(const CompiledKernel& kernel);
@@ -99,18 +99,25 @@ class CudaBackend final : public Backend {
   bool multiplies(const Shape& lhs, const Shape& rhs, const Shape& result) const;
   std::optional<Timed> multiply(const Node& dot, const Shape& lhs, const Shape& rhs, const LibraryCall& call);
   std::optional<Timed> convolve(const Node& node, const Shape& input, const Shape& weights,
-                                std::span<const DeviceAddress> operands, DeviceAddress result);
+                                const LibraryCall& call);
   /// As cuDNN agrees to make it; the convolution in its terms is left in `terms`.
-  Dnn::Prepared prepare(const Node& node, const Shape& input, const Shape& weights, DnnTerms& terms);
+  Dnn::Prepared prepare(const Node& node, const Shape& input, const Shape& weights, DnnEpilogue epilogue,
+                        DnnTerms& terms);
   Timed convolve_by_dnn(const Node& node, const DnnConvolution& terms, std::unique_ptr<DnnPlan> plan,
-                        const Shape& weights, std::span<const DeviceAddress> operands, DeviceAddress result);
+                        const Shape& weights, const LibraryCall& call);
   std::optional<Timed> convolve_by_patches(const Node& node, const Shape& input, const Shape& weights,
-                                           std::span<const DeviceAddress> operands, DeviceAddress result);
+                                           const LibraryCall& call);
   /// Appends to `step` what gathers `source`, of `elements`, into new memory, and returns that, which the
   /// caller gives back; nothing where the source is as it should be.
   std::optional<DeviceAddress> gather(const Gather& gather, const Shape& source, DeviceAddress from,
                                       Step& step);
+  /// Appends to `step` a kernel of ours that does to the convolution what cuDNN would.
+  void add_epilogue(const Node& node, const Added& added, DeviceAddress result, Step& step);
+  /// A kernel that is no plan's, over `elements`: compiled once.
+  Step helper(const std::string& cuda, const char* name, std::int64_t elements,
+              std::vector<DeviceAddress> pointers, const std::string& what);
   void perform(const Step& step);
+  void perform_alone(const Step& step);  ///< without its parts
   /// Of a kernel that waits itself for what comes before. Those with grid barriers are launched as ever: all
   /// their blocks have to be resident.
   void launch_dependent(const Step& step, std::vector<void*>& arguments);
@@ -142,7 +149,7 @@ class CudaBackend final : public Backend {
   /// Two, so that no buffer of an earlier step shares bytes with what is written once.
   Pool pool_, sources_;
   std::map<std::string, Loaded> modules_;          ///< by source
-  std::map<std::string, CompiledKernel> gathers_;  ///< likewise; steps point to them
+  std::map<std::string, CompiledKernel> helpers_;  ///< likewise; steps point to them
   std::vector<Step> steps_;
   std::vector<double> step_us_;
   std::optional<Repeated> repeated_;

@@ -8,15 +8,10 @@
 
 #include "analysis/facts/gemm.h"
 #include "core/graph/dtype.h"
+#include "runtime/cuda/added.h"
 #include "runtime/cuda/driver.h"
 
 namespace stitchwork::cuda {
-
-/// What a call adds to its product (analysis/plan/epilogue.h); 0: nothing.
-struct Added {
-  Pointer bias = 0, addend = 0;
-  explicit operator bool() const { return bias != 0 || addend != 0; }
-};
 
 // Values of library_types.h, cublas_api.h and cublasLt.h.
 namespace blas {

@@ -15,6 +15,8 @@ constexpr int kFloat = 0, kDouble = 1, kHalf = 2, kBfloat16 = 9;
 constexpr int kFeaturesFirst = 0, kFeaturesLast = 1;
 constexpr int kConvolution = 0, kCrossCorrelation = 1;
 constexpr int kDefaultMath = 0, kTensorMath = 1, kConvertingMath = 2, kFmaMath = 3;
+constexpr int kRelu = 1, kIdentity = 5, kNotPropagateNan = 0;
+constexpr int kImplicitPrecompGemm = 1;  // the only algorithm that adds without an activation
 constexpr std::array kAlgorithms = {
     "implicit gemm", "implicit precomp gemm", "gemm", "direct", "fft", "fft tiling",
     "winograd",      "winograd nonfused"};
@@ -45,6 +47,8 @@ DnnPlan::~DnnPlan() {
   if (kernel_ != nullptr) functions_.filter_destroy(kernel_);
   if (output_ != nullptr) functions_.tensor_destroy(output_);
   if (convolution_ != nullptr) functions_.convolution_destroy(convolution_);
+  if (bias_ != nullptr) functions_.tensor_destroy(bias_);
+  if (activation_ != nullptr) functions_.activation_destroy(activation_);
 }
 
 std::string DnnPlan::algorithm() const {
@@ -87,41 +91,68 @@ Verdict Dnn::refusal(int status, const char* call) const {
   return Verdict::no("cudnn.refuses", fmt::format("{} says {}", call, functions_.status_text(status)));
 }
 
-Dnn::Prepared Dnn::prepare(const DnnConvolution& c, bool tf32) const {
+Dnn::Prepared Dnn::prepare(const DnnConvolution& c, bool tf32, DnnEpilogue epilogue) const {
+  std::unique_ptr<DnnPlan> plan(new DnnPlan(functions_));
+  Verdict verdict = usable_ ? describe(*plan, c, tf32) : usable_;
+  if (verdict && epilogue != DnnEpilogue::kNone) verdict = describe_epilogue(*plan, c, epilogue);
+  if (verdict) verdict = choose(*plan, c.dtype, tf32, epilogue);
+  if (!verdict) return {std::move(verdict), nullptr};
+  return {std::move(verdict), std::move(plan)};
+}
+
+Verdict Dnn::describe(DnnPlan& plan, const DnnConvolution& c, bool tf32) const {
   const DnnFunctions& f = functions_;
-  std::unique_ptr<DnnPlan> plan(new DnnPlan(f));
-  Verdict verdict = usable_;
+  Verdict verdict;
   const auto tried = [&](int status, const char* call) {
     verdict = refusal(status, call);
     return verdict.ok;
   };
   const auto rank = static_cast<int>(c.kernel.size());
   const int type = cudnn_type_of(c.dtype);
-  plan->wide_ = c.dtype == DType::kF64;
-  const bool described =
-      verdict.ok && tried(f.tensor_create(&plan->input_), "cudnnCreateTensorDescriptor") &&
-      tried(f.tensor_set(plan->input_, type, rank, c.input.dims.data(), c.input.strides.data()),
+  plan.wide_ = c.dtype == DType::kF64;
+  static_cast<void>(
+      tried(f.tensor_create(&plan.input_), "cudnnCreateTensorDescriptor") &&
+      tried(f.tensor_set(plan.input_, type, rank, c.input.dims.data(), c.input.strides.data()),
             "cudnnSetTensorNdDescriptor") &&
-      tried(f.tensor_create(&plan->output_), "cudnnCreateTensorDescriptor") &&
-      tried(f.tensor_set(plan->output_, type, rank, c.output.dims.data(), c.output.strides.data()),
+      tried(f.tensor_create(&plan.output_), "cudnnCreateTensorDescriptor") &&
+      tried(f.tensor_set(plan.output_, type, rank, c.output.dims.data(), c.output.strides.data()),
             "cudnnSetTensorNdDescriptor") &&
-      tried(f.filter_create(&plan->kernel_), "cudnnCreateFilterDescriptor") &&
-      tried(f.filter_set(plan->kernel_, type, c.features_last ? kFeaturesLast : kFeaturesFirst, rank,
+      tried(f.filter_create(&plan.kernel_), "cudnnCreateFilterDescriptor") &&
+      tried(f.filter_set(plan.kernel_, type, c.features_last ? kFeaturesLast : kFeaturesFirst, rank,
                          c.kernel.data()),
             "cudnnSetFilterNdDescriptor") &&
-      tried(f.convolution_create(&plan->convolution_), "cudnnCreateConvolutionDescriptor") &&
+      tried(f.convolution_create(&plan.convolution_), "cudnnCreateConvolutionDescriptor") &&
       tried(
-          f.convolution_set(plan->convolution_, rank - 2, c.pads.data(), c.strides.data(), c.dilations.data(),
-                            c.flipped ? kConvolution : kCrossCorrelation, plan->wide_ ? kDouble : kFloat),
+          f.convolution_set(plan.convolution_, rank - 2, c.pads.data(), c.strides.data(), c.dilations.data(),
+                            c.flipped ? kConvolution : kCrossCorrelation, plan.wide_ ? kDouble : kFloat),
           "cudnnSetConvolutionNdDescriptor") &&
-      tried(f.convolution_groups(plan->convolution_, c.groups), "cudnnSetConvolutionGroupCount") &&
-      tried(f.convolution_math(plan->convolution_, math_of(c.dtype, tf32)), "cudnnSetConvolutionMathType");
-  if (described) verdict = choose(*plan, c.dtype, tf32);
-  if (!verdict) return {std::move(verdict), nullptr};
-  return {std::move(verdict), std::move(plan)};
+      tried(f.convolution_groups(plan.convolution_, c.groups), "cudnnSetConvolutionGroupCount") &&
+      tried(f.convolution_math(plan.convolution_, math_of(c.dtype, tf32)), "cudnnSetConvolutionMathType"));
+  return verdict;
 }
 
-Verdict Dnn::choose(DnnPlan& plan, DType dtype, bool tf32) const {
+Verdict Dnn::describe_epilogue(DnnPlan& plan, const DnnConvolution& c, DnnEpilogue epilogue) const {
+  const DnnFunctions& f = functions_;
+  Verdict verdict;
+  const auto tried = [&](int status, const char* call) {
+    verdict = refusal(status, call);
+    return verdict.ok;
+  };
+  std::vector<int> dims(c.kernel.size(), 1), strides = dims;
+  dims[1] = strides[0] = c.kernel[0];
+  static_cast<void>(
+      tried(f.tensor_create(&plan.bias_), "cudnnCreateTensorDescriptor") &&
+      tried(f.tensor_set(plan.bias_, cudnn_type_of(c.dtype), static_cast<int>(dims.size()), dims.data(),
+                         strides.data()),
+            "cudnnSetTensorNdDescriptor") &&
+      tried(f.activation_create(&plan.activation_), "cudnnCreateActivationDescriptor") &&
+      tried(f.activation_set(plan.activation_, epilogue == DnnEpilogue::kAddsRelu ? kRelu : kIdentity,
+                             kNotPropagateNan, 0),
+            "cudnnSetActivationDescriptor"));
+  return verdict;
+}
+
+Verdict Dnn::choose(DnnPlan& plan, DType dtype, bool tf32, DnnEpilogue epilogue) const {
   std::array<DnnAlgorithm, 2 * kAlgorithms.size()> found{};  // each by FMA and by tensor cores
   int count = 0;
   Verdict verdict =
@@ -137,6 +168,10 @@ Verdict Dnn::choose(DnnPlan& plan, DType dtype, bool tf32) const {
     plan.algorithm_ = one.algorithm;
     if (one.status != 0) {
       why = fmt::format("cuDNN's {} says {}", plan.algorithm(), functions_.status_text(one.status));
+      continue;
+    }
+    if (epilogue == DnnEpilogue::kAdds && one.algorithm != kImplicitPrecompGemm) {
+      why = fmt::format("cuDNN's {} adds nothing without an activation", plan.algorithm());
       continue;
     }
     const bool rounds = one.math == kConvertingMath || (one.math == kTensorMath && !may_round);
@@ -162,8 +197,8 @@ Verdict Dnn::choose(DnnPlan& plan, DType dtype, bool tf32) const {
   return Verdict::no("cudnn.no-algorithm", why);
 }
 
-void Dnn::convolve(Stream stream, const DnnPlan& plan, Pointer input, Pointer kernel, Pointer output,
-                   Pointer workspace, const std::string& what) const {
+void Dnn::convolve(Stream stream, const DnnPlan& plan, const DnnBuffers& buffers,
+                   const std::string& what) const {
   const auto check = [&](int status, const char* call) {
     if (status != 0)
       throw Error(fmt::format("{}: {} failed: {}", what, call, functions_.status_text(status)),
@@ -175,10 +210,22 @@ void Dnn::convolve(Stream stream, const DnnPlan& plan, Pointer input, Pointer ke
   const void* const alpha = plan.wide_ ? static_cast<const void*>(&one_wide) : &one;
   const void* const beta = plan.wide_ ? static_cast<const void*>(&zero_wide) : &zero;
   const auto pointer = [](Pointer address) { return reinterpret_cast<void*>(address); };
-  check(functions_.forward(handle_, alpha, plan.input_, pointer(input), plan.kernel_, pointer(kernel),
-                           plan.convolution_, plan.algorithm_, pointer(workspace), plan.workspace_bytes_,
-                           beta, plan.output_, pointer(output)),
-        "cudnnConvolutionForward");
+  void* const output = pointer(buffers.output);
+  if (plan.activation_ == nullptr) {
+    check(functions_.forward(handle_, alpha, plan.input_, pointer(buffers.input), plan.kernel_,
+                             pointer(buffers.kernel), plan.convolution_, plan.algorithm_,
+                             pointer(buffers.workspace), plan.workspace_bytes_, beta, plan.output_, output),
+          "cudnnConvolutionForward");
+    return;
+  }
+  // z, which is as the output lies, may be the output; times 0 it is nothing.
+  const bool adds = buffers.added.addend != 0;
+  check(functions_.forward_adding(handle_, alpha, plan.input_, pointer(buffers.input), plan.kernel_,
+                                  pointer(buffers.kernel), plan.convolution_, plan.algorithm_,
+                                  pointer(buffers.workspace), plan.workspace_bytes_, adds ? alpha : beta,
+                                  plan.output_, adds ? pointer(buffers.added.addend) : output, plan.bias_,
+                                  pointer(buffers.added.bias), plan.activation_, plan.output_, output),
+        "cudnnConvolutionBiasActivationForward");
 }
 
 }  // namespace stitchwork::cuda

@@ -1,11 +1,13 @@
-// cuDNN, loaded at run time: convolutions.
+// cuDNN, loaded at run time: convolutions, and what is added to them in the same call.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "runtime/cuda/added.h"
 #include "runtime/cuda/dnn_convolution.h"
 #include "runtime/cuda/driver.h"
 
@@ -44,7 +46,13 @@ struct DnnAlgorithm {
     (void*, void*, void*, void*, void*, int, std::size_t*))                                      \
   X(forward, cudnnConvolutionForward,                                                            \
     (void*, const void*, void*, const void*, void*, const void*, void*, int, void*, std::size_t, \
-     const void*, void*, void*))
+     const void*, void*, void*))                                                                 \
+  X(activation_create, cudnnCreateActivationDescriptor, (void**))                                \
+  X(activation_set, cudnnSetActivationDescriptor, (void*, int, int, double))                     \
+  X(activation_destroy, cudnnDestroyActivationDescriptor, (void*))                               \
+  X(forward_adding, cudnnConvolutionBiasActivationForward,                                       \
+    (void*, const void*, void*, const void*, void*, const void*, void*, int, void*, std::size_t, \
+     const void*, void*, const void*, void*, const void*, void*, void*, void*))
 
 struct DnnFunctions {
 #define STITCHWORK_CUDNN_MEMBER(member, symbol, parameters) int(*member) parameters = nullptr;
@@ -55,6 +63,16 @@ struct DnnFunctions {
 
 /// Workspaces are at most so large: 4 GiB, XLA's limit (TF_CUDNN_WORKSPACE_LIMIT_IN_MB) unless it is set.
 inline constexpr std::size_t kMostDnnWorkspace = std::size_t{4} << 30;
+
+/// What a call does to its convolution. Without anything it is cudnnConvolutionForward, else
+/// cudnnConvolutionBiasActivationForward, whose bias is always there.
+enum class DnnEpilogue : std::uint8_t { kNone, kAdds, kAddsRelu };
+
+/// Where a call reads and writes; `added` is empty without an epilogue.
+struct DnnBuffers {
+  Pointer input = 0, kernel = 0, output = 0, workspace = 0;
+  Added added;
+};
 
 /// A convolution that cuDNN has agreed to: its descriptors and the algorithm. It lives no longer than its
 /// Dnn.
@@ -73,7 +91,8 @@ class DnnPlan {
 
   const DnnFunctions& functions_;
   void *input_ = nullptr, *kernel_ = nullptr, *output_ = nullptr, *convolution_ = nullptr;
-  bool wide_ = false;  ///< factors are doubles
+  void *bias_ = nullptr, *activation_ = nullptr;  ///< null without an epilogue
+  bool wide_ = false;                             ///< factors are doubles
   int algorithm_ = -1;
   std::size_t workspace_bytes_ = 0;
 };
@@ -94,15 +113,17 @@ class Dnn {
   /// Asks cuDNN for the algorithm it expects to be the fastest (by its heuristics, which measure nothing) of
   /// those whose results do not depend on timing, whose workspace is within kMostDnnWorkspace and which
   /// compute as asked: `tf32` permits f32 operands to be rounded to 10 bits of mantissa.
-  Prepared prepare(const DnnConvolution& convolution, bool tf32) const;
+  Prepared prepare(const DnnConvolution& convolution, bool tf32,
+                   DnnEpilogue epilogue = DnnEpilogue::kNone) const;
   /// Throws Error naming `what`.
-  void convolve(Stream stream, const DnnPlan& plan, Pointer input, Pointer kernel, Pointer output,
-                Pointer workspace, const std::string& what) const;
+  void convolve(Stream stream, const DnnPlan& plan, const DnnBuffers& buffers, const std::string& what) const;
 
   const std::string& path() const { return path_; }
 
  private:
-  Verdict choose(DnnPlan& plan, DType dtype, bool tf32) const;
+  Verdict describe(DnnPlan& plan, const DnnConvolution& convolution, bool tf32) const;
+  Verdict describe_epilogue(DnnPlan& plan, const DnnConvolution& convolution, DnnEpilogue epilogue) const;
+  Verdict choose(DnnPlan& plan, DType dtype, bool tf32, DnnEpilogue epilogue) const;
   Verdict refusal(int status, const char* call) const;
 
   DnnFunctions functions_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "analysis/facts/cudnn.h"
 #include "core/graph/window.h"
 #include "core/index/strided.h"
 
@@ -13,8 +14,8 @@ namespace {
 
 using Dims = std::vector<std::int64_t>;
 
-/// cudnnSetConvolutionNdDescriptor: of tensors of four or five dimensions.
-constexpr std::size_t kFewestSpatial = 2, kMostSpatial = 3;
+/// cudnnSetConvolutionNdDescriptor: of tensors of at least four dimensions.
+constexpr std::size_t kFewestSpatial = 2;
 
 std::int64_t at(const Dims& dims, int d) { return dims[static_cast<std::size_t>(d)]; }
 
@@ -54,37 +55,8 @@ class Builder {
 
  private:
   Verdict possible() const {
-    const DType type = input_.dtype;
-    const bool known =
-        type == DType::kF64 || type == DType::kF32 || type == DType::kF16 || type == DType::kBF16;
-    if (!known || kernel_.dtype != type || node_.shape.dtype != type)
-      return Verdict::no("cudnn.types", fmt::format("cuDNN makes no {} of {} and {}", name(node_.shape.dtype),
-                                                    name(type), name(kernel_.dtype)));
-    if (window_.size() > kMostSpatial)
-      return Verdict::no("cudnn.dimensions",
-                         fmt::format("cuDNN convolves in at most 3 dimensions, not {}", window_.size()));
-    if (const auto groups = other_integer(node_, "batch_group_count", 1); groups != 1)
-      return Verdict::no("cudnn.batch-groups",
-                         fmt::format("cuDNN has no groups of the batch, here {}", groups));
-    bool reversed = false, straight = false;
-    for (std::size_t s = 0; s < window_.size(); ++s) {
-      const WindowDim& w = window_[s];
-      if (w.size > 1) (w.reversed ? reversed : straight) = true;
-      if (w.base_dilation != 1)
-        return Verdict::no("cudnn.base-dilation",
-                           fmt::format("cuDNN does not spread the input, here by {}", w.base_dilation));
-      // What lies behind the last window is never read: only the number of windows tells of pad_high.
-      const std::int64_t extent = at(input_.dims, labels_.input_spatial[s]) + 2 * w.pad_low,
-                         covered = (w.size - 1) * w.window_dilation + 1,
-                         windows = extent < covered ? 0 : (extent - covered) / w.stride + 1;
-      if (w.pad_low < 0 || windows != at(node_.shape.dims, labels_.output_spatial[s]))
-        return Verdict::no("cudnn.padding", fmt::format("cuDNN pads both sides alike and by no less than 0, "
-                                                        "here by {} and {}",
-                                                        w.pad_low, w.pad_high));
-    }
-    if (reversed && straight)
-      return Verdict::no("cudnn.reversal", "cuDNN reverses the window in all dimensions or in none");
-    return made_.features_last ? lies_features_last() : Verdict::yes();
+    Verdict verdict = cudnn_convolves(node_, input_, kernel_);
+    return verdict && made_.features_last ? lies_features_last() : verdict;
   }
 
   Verdict lies_features_last() const {

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <utility>
 
-#include "analysis/facts/facts.h"
 #include "analysis/judge/cost.h"
 #include "analysis/judge/library_cost.h"
 #include "core/evaluate/judge.h"
@@ -72,17 +71,16 @@ bool ScriptResult::ok() const {
 
 double modelled_us(const ScriptStep& step, const Device& device) {
   if (step.kind == ScriptStepKind::kKernel) return 0;
-  double products = 0;
+  std::vector<MatrixProduct> made;
   if (step.computes != nullptr) {
     const Computation& entry = step.computes->entry_computation();
     for (const Node& node : entry.nodes)
-      if (auto product = matrix_product(entry, node)) {
-        // What the call adds to its one product it reads too, as our calls do.
-        const bool one = std::ranges::count_if(entry.nodes, [](const Node& n) { return is_product(n); }) == 1;
-        if (one) product->bytes = std::max(product->bytes, static_cast<double>(step.bytes));
-        products += library_time(device, *product).total_us;
-      }
+      if (const auto product = matrix_product(entry, node)) made.push_back(*product);
   }
+  // What the call adds to its one product or convolution it reads too, as our calls do.
+  if (made.size() == 1) made[0].bytes = std::max(made[0].bytes, static_cast<double>(step.bytes));
+  double products = 0;
+  for (const MatrixProduct& product : made) products += library_time(device, product).total_us;
   return products > 0 ? products : transfer_us(device, static_cast<double>(step.bytes));
 }
 

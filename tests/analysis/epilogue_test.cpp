@@ -1,4 +1,5 @@
-// Sums in the library call of a product: what a call may hold, and where planner auto leaves them to it.
+// Sums in the library call of a product or convolution: what a call may hold, and where planner auto leaves
+// them to it.
 #include "analysis/plan/epilogue.h"
 
 #include <gmock/gmock.h>
@@ -156,6 +157,133 @@ TEST(Epilogue, ItsTypesAreThoseThatLibrariesAddIn) {
     std::string text = kProduct + "ROOT s = f32[64,48] add(d, c)";
     for (std::size_t at = 0; (at = text.find("f32", at)) != std::string::npos;) text.replace(at, 3, type);
     EXPECT_EQ(calls_of(text).size(), calls) << type;
+  }
+}
+
+/// x convolved with w, features in front (`bf01`) or last.
+std::string convolved(const std::string& attributes, bool last = false) {
+  return last ? R"(
+    x = f32[2,8,8,6] parameter(0)
+    w = f32[3,3,6,4] parameter(1)
+    b = f32[4] parameter(2)
+    c = f32[2,8,8,4] parameter(3)
+    zero = f32[] constant(0)
+    z = f32[2,8,8,4] broadcast(zero), dimensions={}
+    d = f32[2,8,8,4] convolution(x, w), dim_labels=b01f_01io->b01f, )" +
+                    attributes + "\n"
+              : R"(
+    x = f32[2,6,8,8] parameter(0)
+    w = f32[4,6,3,3] parameter(1)
+    b = f32[4] parameter(2)
+    c = f32[2,4,8,8] parameter(3)
+    zero = f32[] constant(0)
+    z = f32[2,4,8,8] broadcast(zero), dimensions={}
+    d = f32[2,4,8,8] convolution(x, w), dim_labels=bf01_oi01->bf01, )" +
+                    attributes + "\n";
+}
+constexpr const char* kSame = "window={size=3x3 pad=1_1x1_1}";
+
+TEST(ConvolutionEpilogue, ACallAddsABiasToItsFeaturesAndAnArrayAndTakesTheLargerOfThatAndZero) {
+  const auto all = ElementsAre(ElementsAre("d", "v", "s"), ElementsAre("d", "v", "s", "t"),
+                               ElementsAre("d", "v", "s", "t", "m"));
+  EXPECT_THAT(calls_of(convolved(kSame) + R"(
+    v = f32[2,4,8,8] broadcast(b), dimensions={1}
+    s = f32[2,4,8,8] add(d, v)
+    t = f32[2,4,8,8] add(c, s)
+    m = f32[2,4,8,8] maximum(t, z)
+    ROOT r = f32[2,4,8,8] tanh(m))"),
+              all);
+  EXPECT_THAT(calls_of(convolved(kSame, true) + R"(
+    v = f32[2,8,8,4] broadcast(b), dimensions={3}
+    s = f32[2,8,8,4] add(d, v)
+    t = f32[2,8,8,4] add(c, s)
+    m = f32[2,8,8,4] maximum(z, t)
+    ROOT r = f32[2,8,8,4] tanh(m))"),
+              all);
+}
+
+TEST(ConvolutionEpilogue, TheMaximumIsTheLastThingOfACall) {
+  EXPECT_THAT(calls_of(convolved(kSame) + R"(
+    m = f32[2,4,8,8] maximum(d, z)
+    ROOT s = f32[2,4,8,8] add(m, c))"),
+              ElementsAre(ElementsAre("d", "m")));
+}
+
+TEST(ConvolutionEpilogue, ItReadsNoZero) {
+  const Graph graph = graph_of(convolved(kSame) + R"(
+    v = f32[2,4,8,8] broadcast(b), dimensions={1}
+    s = f32[2,4,8,8] add(d, v)
+    ROOT m = f32[2,4,8,8] maximum(s, z))");
+  const FusionPlan plan = make_plan(graph, device("v100"), "auto");
+  EXPECT_EQ(plan.counts.memory_kernels, 0);
+  ASSERT_EQ(plan.steps.size(), 1U);
+  EXPECT_THAT(verify(graph, device("v100"), plan), IsEmpty());
+  const Computation& computation = graph.entry_computation();
+  std::vector<NodeId> sources{computation.find("x"), computation.find("w"), computation.find("b")};
+  EXPECT_EQ(traffic(graph, plan, plan.steps[0]).reads, sources);
+  const auto with = matrix_product(computation, plan.steps[0].nodes),
+             without = matrix_product(computation, {plan.steps[0].nodes.data(), 1});
+  EXPECT_EQ(with->bytes - without->bytes, 4 * 4);
+}
+
+TEST(ConvolutionEpilogue, WhatCudnnDoesNotDoIsNoPartOfACall) {
+  const auto refused = [](const std::string& text) { EXPECT_THAT(calls_of(text), IsEmpty()); };
+  refused(convolved(kSame) + R"(  // a bias along another dimension
+    a = f32[8] parameter(4)
+    v = f32[2,4,8,8] broadcast(a), dimensions={2}
+    ROOT s = f32[2,4,8,8] add(d, v))");
+  refused(convolved(kSame, true) + R"(  // of as many elements as there are features
+    a = f32[2,2] parameter(4)
+    v = f32[2,8,2,4,4] broadcast(a), dimensions={0,2}
+    e = f32[2,8,2,4,4] reshape(d)
+    ROOT s = f32[2,8,2,4,4] add(e, v))");
+  refused(convolved(kSame) + R"(  // clipped at another number
+    one = f32[] constant(1)
+    o = f32[2,4,8,8] broadcast(one), dimensions={}
+    ROOT m = f32[2,4,8,8] maximum(d, o))");
+  refused(convolved(kSame) + "ROOT t = f32[2,4,8,8] transpose(d), dimensions={0,1,3,2}");
+  refused(convolved("window={size=3x3 pad=0_2x1_1}") + "ROOT s = f32[2,4,8,8] add(d, c)");
+  // A depthwise convolution.
+  refused(R"(
+    x = f32[2,4,8,8] parameter(0)
+    w = f32[4,1,3,3] parameter(1)
+    c = f32[2,4,8,8] parameter(2)
+    d = f32[2,4,8,8] convolution(x, w), window={size=3x3 pad=1_1x1_1}, dim_labels=bf01_oi01->bf01, feature_group_count=4
+    ROOT s = f32[2,4,8,8] add(d, c))");
+  // What is added is what is convolved.
+  refused(R"(
+    x = f32[2,4,8,8] parameter(0)
+    w = f32[4,4,3,3] parameter(1)
+    d = f32[2,4,8,8] convolution(x, w), window={size=3x3 pad=1_1x1_1}, dim_labels=bf01_oi01->bf01
+    ROOT s = f32[2,4,8,8] add(d, x))");
+  refused(kProduct + R"(  // of a product
+    zero = f32[] constant(0)
+    z = f32[64,48] broadcast(zero), dimensions={}
+    ROOT m = f32[64,48] maximum(d, z))");
+}
+
+TEST(ConvolutionEpilogue, ExplainSaysWhatTheCallTook) {
+  const Graph graph = dataset("efficientvit_tiny");
+  for (const char* planner : {"auto", "xla-today"}) {
+    const FusionPlan plan = make_plan(graph, device("v100"), planner, {.record_decisions = true});
+    EXPECT_THAT(verify(graph, device("v100"), plan), IsEmpty());
+    int with = 0;
+    std::string said;
+    for (const PlanStep& step : plan.steps) {
+      if (step.kind != StepKind::kLibrary || step.nodes.size() == 1) continue;
+      const Computation& computation = graph.entry_computation();
+      if (computation.node(step.nodes.front()).op != Op::kConvolution) continue;
+      ++with;
+      const Explanation last = explain(graph, plan, computation.node(step.nodes.back()).name);
+      EXPECT_EQ(last.step, "library call " + step.id);
+      EXPECT_EQ(last.decisions.back().verdict.rule, std::string(planner) + ".epilogue");
+      const auto epilogue = epilogue_of(computation, step.nodes);
+      EXPECT_THAT(last.decisions.back().verdict.why, HasSubstr(to_text(computation, *epilogue)));
+      said += to_text(computation, *epilogue) + "\n";
+    }
+    EXPECT_GT(with, 10) << planner;
+    for (const char* part : {"bias variables.params", ", ReLU", ", array add."})
+      EXPECT_THAT(said, HasSubstr(part)) << planner;
   }
 }
 

@@ -49,7 +49,7 @@ std::string convolved(const std::string& text, bool features_last, bool tf32 = f
   };
   const auto to = on_gpu(result);
   const auto workspace = gpu.memory.allocate(prepared.plan->workspace_bytes(), "workspace");
-  dnn->convolve(nullptr, *prepared.plan, on_gpu(inputs[0]), on_gpu(weights), to, workspace, node.name);
+  dnn->convolve(nullptr, *prepared.plan, {on_gpu(inputs[0]), on_gpu(weights), to, workspace, {}}, node.name);
   gpu.memory.read(to, result.bytes);
   const CheckResult check = Judge(graph, inputs).check({{result}});
   EXPECT_TRUE(check.ok) << check.message;
@@ -119,9 +119,19 @@ constexpr const char* kModel =
     "  c = f32[2,8,8,4] convolution(x, w), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f\n"
     "  ROOT t = f32[2,8,8,4] tanh(c)\n}\n";
 
-testing::Ran run(FakeGpu& gpu, const Graph& graph, cuda::CudaOptions options) {
+/// Of which planner auto leaves all but the hyperbolic tangent to the call.
+constexpr const char* kWithEpilogue =
+    "HloModule m\nENTRY main {\n  x = f32[2,8,8,3] parameter(0)\n  w = f32[3,3,3,4] parameter(1)\n"
+    "  b = f32[4] parameter(2)\n  s = f32[2,8,8,4] parameter(3)\n  z = f32[] constant(0)\n"
+    "  c = f32[2,8,8,4] convolution(x, w), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f\n"
+    "  v = f32[2,8,8,4] broadcast(b), dimensions={3}\n  d = f32[2,8,8,4] add(c, v)\n"
+    "  e = f32[2,8,8,4] add(d, s)\n  zeros = f32[2,8,8,4] broadcast(z), dimensions={}\n"
+    "  ROOT m = f32[2,8,8,4] maximum(e, zeros)\n}\n";
+
+testing::Ran run(FakeGpu& gpu, const Graph& graph, cuda::CudaOptions options,
+                 const char* planner = "astitch") {
   options.compile = testing::compile_options();
-  return testing::run_on_fake_gpu(gpu, graph, options, {testing::fake_blas, testing::fake_dnn});
+  return testing::run_on_fake_gpu(gpu, graph, options, {testing::fake_blas, testing::fake_dnn}, planner);
 }
 
 TEST(Cudnn, ModelsRunWithItAndAreRepeatedWithIt) {
@@ -181,28 +191,64 @@ TEST(Cudnn, WhereItIsNotThereThatIsTheReason) {
   EXPECT_EQ(ran.result.library_calls.at("c"), "cuBLAS over patches: there is no cuDNN");
 }
 
+TEST(Cudnn, OneCallAddsABiasAndAnArrayAndTakesTheLargerOfThatAndZero) {
+  SKIP_WITHOUT_COMPILER();
+  const Graph graph = testing::graph_of(kWithEpilogue);
+  FakeGpu gpu{device("v100")};
+  const testing::Ran ran = run(gpu, graph, {.repeats = 1}, "auto");
+  expect_right(ran);
+  EXPECT_THAT(ran.result.kernels, ::testing::IsEmpty());
+  EXPECT_THAT(ran.result.host_calls, ::testing::IsEmpty());
+  EXPECT_THAT(gpu.launched, Contains(HasSubstr("activation 1")));
+  FakeGpu without{device("v100")};
+  const testing::Ran patches =
+      run(without, graph, {.repeats = 1, .convolutions = cuda::Convolutions::kPatches}, "auto");
+  expect_right(patches);
+  EXPECT_EQ(patches.result.library_calls.at("c"), "cuBLAS over patches");
+  EXPECT_THAT(without.launched, Contains("plain 2x256"));
+}
+
+TEST(Cudnn, WithoutAnActivationOneOfItsAlgorithmsAdds) {
+  const Graph graph = testing::graph_of(kModel);
+  const Node& node = graph.entry_computation().node(graph.entry_computation().find("c"));
+  const auto terms = cuda::dnn_terms(node, graph.entry_computation().node(node.operands[0]).shape,
+                                     graph.entry_computation().node(node.operands[1]).shape, false);
+  FakeGpu gpu{device("v100")};
+  testing::fake_driver(gpu);
+  gpu.dnn_algorithm = 0;
+  const auto dnn = testing::fake_dnn();
+  EXPECT_TRUE(dnn->prepare(terms.convolution, false).verdict);
+  EXPECT_TRUE(dnn->prepare(terms.convolution, false, cuda::DnnEpilogue::kAddsRelu).verdict);
+  EXPECT_EQ(dnn->prepare(terms.convolution, false, cuda::DnnEpilogue::kAdds).verdict.why,
+            "cuDNN's implicit gemm adds nothing without an activation");
+}
+
 /// Every call of cuDNN, failing the first time it is made: what prepares is done without it or, where it is
 /// forced, said in one line; what convolves is an error.
 TEST(Cudnn, EveryFailureIsOneLineOrDoneWithoutIt) {
   SKIP_WITHOUT_COMPILER();
-  const Graph graph = testing::graph_of(kModel);
-  for (const char* call : {"create", "tensor_create", "tensor_set", "filter_create", "filter_set",
-                           "convolution_create", "convolution_set", "convolution_groups", "convolution_math",
-                           "algorithms", "workspace", "set_stream", "forward"}) {
+  const Graph plain = testing::graph_of(kModel), adding = testing::graph_of(kWithEpilogue);
+  for (const char* call :
+       {"create", "tensor_create", "tensor_set", "filter_create", "filter_set", "convolution_create",
+        "convolution_set", "convolution_groups", "convolution_math", "algorithms", "workspace", "set_stream",
+        "forward", "activation_create", "activation_set", "forward_adding"}) {
     SCOPED_TRACE(call);
     const std::string word = call;
-    const bool convolves = word == "set_stream" || word == "forward";
+    const bool adds = word == "forward_adding" || word.starts_with("activation");
+    const bool convolves = word == "set_stream" || word.starts_with("forward");
+    const Graph& graph = adds ? adding : plain;
+    const char* const planner = adds ? "auto" : "astitch";
     for (const auto convolutions : {cuda::Convolutions::kAuto, cuda::Convolutions::kDnn}) {
       FakeGpu gpu{device("v100")};
       gpu.fail_at["dnn_" + word] = 1;
       const cuda::CudaOptions options{.repeats = 0, .convolutions = convolutions};
       if (convolves || convolutions == cuda::Convolutions::kDnn) {
-        const std::string said = refusal([&] { run(gpu, graph, options); });
-        EXPECT_THAT(said, AllOf(StartsWith("lib:c (planner astitch for v100-sxm2): c: "),
+        const std::string said = refusal([&] { run(gpu, graph, options, planner); });
+        EXPECT_THAT(said, AllOf(StartsWith(fmt::format("lib:c (planner {} for v100-sxm2): c: ", planner)),
                                 HasSubstr("CUDNN_STATUS_FAKE"), HasSubstr("--convolutions")));
         EXPECT_EQ(said.find('\n'), std::string::npos) << said;
       } else {
-        const testing::Ran ran = run(gpu, graph, options);
+        const testing::Ran ran = run(gpu, graph, options, planner);
         expect_right(ran);
         EXPECT_THAT(ran.result.library_calls.at("c"),
                     AllOf(StartsWith("cuBLAS over patches: "), HasSubstr(" says CUDNN_STATUS_FAKE")));

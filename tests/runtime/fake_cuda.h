@@ -31,6 +31,7 @@ struct FakeGpu {
   std::size_t memory_bytes = std::size_t{1} << 30;
   std::map<std::string, int> fail_at;  ///< by member of Driver: the call (from 1) from which on it fails
   cu::Result failure = kAskedFor;      ///< and its result
+  int dnn_algorithm = 1;               ///< of the fake cuDNN, which may be taken
 
   std::map<std::string, int> calls;    ///< by member of Driver
   std::map<std::string, int> live;     ///< handles not given back, by what they are: "module"; none are 0

@@ -2,6 +2,8 @@
 // what the descriptors say; calls are recorded, and any can be made to fail.
 #pragma once
 
+#include <cmath>
+
 #include "core/graph/literal.h"
 #include "core/graph/window.h"
 #include "tests/runtime/fake_cublas.h"
@@ -17,12 +19,14 @@ struct FakeDnnFilter {
   int type = -1, format = -1;
   std::vector<int> dims;
 };
+struct FakeDnnActivation {
+  int mode = -1;
+};
 struct FakeDnnConvolution {
   std::vector<int> pads, strides, dilations;
   int mode = -1, groups = 1, math = 0;
 };
 inline constexpr std::size_t kFakeDnnWorkspace = 512;
-inline constexpr int kFakeDnnAlgorithm = 1;
 
 /// The values of an array in device memory, whose element of an index is at the sum of strides.
 class FakeDnnArray {
@@ -93,8 +97,16 @@ inline std::vector<int> fake_dnn_output(const FakeDnnTensor& x, const FakeDnnFil
   return dims;
 }
 
+/// What is done to each sum before it is stored.
+struct FakeDnnEpilogue {
+  double side_factor = 0;
+  const void *side = nullptr, *bias = nullptr;  ///< the bias, null: nothing is done
+  bool relu = false;
+};
+
 inline void fake_dnn_convolve(const FakeDnnTensor& x, const FakeDnnFilter& w, const FakeDnnTensor& y,
-                              const FakeDnnConvolution& c, const void* from, const void* by, void* to) {
+                              const FakeDnnConvolution& c, const void* from, const void* by, void* to,
+                              const FakeDnnEpilogue& epilogue = {}) {
   const auto wide = [](const std::vector<int>& values) {
     return std::vector<std::int64_t>(values.begin(), values.end());
   };
@@ -124,6 +136,12 @@ inline void fake_dnn_convolve(const FakeDnnTensor& x, const FakeDnnFilter& w, co
       }
       if (inside) sum += in.load(read) * filter.load(weight);
     } while (advance(tap, taps));
+    if (epilogue.bias != nullptr) {
+      if (epilogue.side_factor != 0)
+        sum += epilogue.side_factor * FakeDnnArray(y.type, address(epilogue.side), wide(y.strides)).load(at);
+      sum += FakeDnnArray(y.type, address(epilogue.bias), {1}).load({at[1]});
+      if (epilogue.relu) sum = std::fmax(sum, 0);  // CUDNN_NOT_PROPAGATE_NAN
+    }
     out.store(at, sum);
   } while (advance(at, output));
 }
@@ -219,14 +237,14 @@ inline std::unique_ptr<cu::Dnn> fake_dnn() {
                                     {7, 0, 1, 100, 0, math, {}},
                                     {6, 0, 2, std::size_t{1} << 40, 1, math, {}},
                                     {0, 0, 3, 0, 1, 2, {}},
-                                    {kFakeDnnAlgorithm, 0, 4, kFakeDnnWorkspace, 1, math, {}}};
+                                    {fake_gpu()->dnn_algorithm, 0, 4, kFakeDnnWorkspace, 1, math, {}}};
     *count = std::min(room, static_cast<int>(std::size(all)));
     std::copy_n(all, *count, found);
     return 0;
   };
   f.workspace = [](void*, void*, void*, void*, void*, int algorithm, std::size_t* bytes) -> int {
     FAKE_DNN_CALL(workspace);
-    *bytes = algorithm == kFakeDnnAlgorithm ? kFakeDnnWorkspace : std::size_t{1} << 40;
+    *bytes = algorithm == fake_gpu()->dnn_algorithm ? kFakeDnnWorkspace : std::size_t{1} << 40;
     return 0;
   };
   f.forward = [](void*, const void* alpha, void* x, const void* from, void* w, const void* by, void* c,
@@ -241,7 +259,7 @@ inline std::unique_ptr<cu::Dnn> fake_dnn() {
       return input.type == 1 ? *static_cast<const double*>(at)
                              : static_cast<double>(*static_cast<const float*>(at));
     };
-    if (algorithm != kFakeDnnAlgorithm || bytes < kFakeDnnWorkspace || workspace == nullptr ||
+    if (algorithm != fake_gpu()->dnn_algorithm || bytes < kFakeDnnWorkspace || workspace == nullptr ||
         factor(alpha) != 1 || factor(beta) != 0)
       return 2000;
     fake_gpu()->launched.push_back(fmt::format("convolution of type {}, filter format {}, math {}, mode {}",
@@ -251,6 +269,51 @@ inline std::unique_ptr<cu::Dnn> fake_dnn() {
       const std::vector<std::byte> noise(kFakeDnnWorkspace, std::byte{0xa5});
       fake_gpu()->memory.write(reinterpret_cast<sim::DeviceAddress>(workspace), noise);
       fake_dnn_convolve(input, filter, output, convolution, from, by, to);
+      fake_gpu()->clock_us += 5;
+    });
+    return 0;
+  };
+  f.activation_create = [](void** activation) -> int {
+    FAKE_DNN_CALL(activation_create);
+    count_live("dnn activation", 1);
+    return *activation = new FakeDnnActivation, 0;
+  };
+  f.activation_set = [](void* activation, int mode, int nan, double) -> int {
+    FAKE_DNN_CALL(activation_set);
+    static_cast<FakeDnnActivation*>(activation)->mode = mode;
+    return nan == 0 ? 0 : 3000;
+  };
+  f.activation_destroy = [](void* activation) -> int {
+    delete static_cast<FakeDnnActivation*>(activation);
+    return give_back("dnn_activation_destroy", "dnn activation");
+  };
+  // Only RELU (1) and IDENTITY (5), the latter by the second algorithm; of a bias that has an element for
+  // each feature, apart by one; z lies as y does.
+  f.forward_adding = [](void*, const void* alpha, void* x, const void* from, void* w, const void* by, void* c,
+                        int algorithm, void* workspace, std::size_t bytes, const void* side_factor, void* z,
+                        const void* side, void* b, const void* bias, void* a, void* y, void* to) -> int {
+    FAKE_DNN_CALL(forward_adding);
+    const auto &input = *static_cast<FakeDnnTensor*>(x), &output = *static_cast<FakeDnnTensor*>(y),
+               &vector = *static_cast<FakeDnnTensor*>(b), &array = *static_cast<FakeDnnTensor*>(z);
+    const auto& filter = *static_cast<FakeDnnFilter*>(w);
+    const auto& convolution = *static_cast<FakeDnnConvolution*>(c);
+    const int mode = static_cast<FakeDnnActivation*>(a)->mode;
+    std::vector<int> of_bias(output.dims.size(), 1);
+    of_bias[1] = output.dims[1];
+    if ((mode != 1 && mode != 5) || (mode == 5 && algorithm != 1) || vector.strides[1] != 1 ||
+        vector.type != output.type)
+      return 3000;
+    if (algorithm != fake_gpu()->dnn_algorithm || bytes < kFakeDnnWorkspace || workspace == nullptr ||
+        *static_cast<const float*>(alpha) != 1 || vector.dims != of_bias || array.strides != output.strides ||
+        bias == nullptr || from == side || from == to)
+      return 2000;
+    fake_gpu()->launched.push_back(
+        fmt::format("convolution of type {}, filter format {}, math {}, mode {}, activation {}", input.type,
+                    filter.format, convolution.math, convolution.mode, mode));
+    const FakeDnnEpilogue epilogue{static_cast<double>(*static_cast<const float*>(side_factor)), side, bias,
+                                   mode == 1};
+    enqueue([=] {
+      fake_dnn_convolve(input, filter, output, convolution, from, by, to, epilogue);
       fake_gpu()->clock_us += 5;
     });
     return 0;

@@ -1,15 +1,21 @@
-// Library calls that store their products transposed or add to them, run: in the simulator's runs by the
-// reference, on a GPU by cuBLASLt.
+// Library calls that store their products transposed or add to them, or to convolutions, run: in the
+// simulator's runs by the reference, on a GPU by cuBLASLt and cuDNN, without cuDNN by a kernel of ours behind
+// cuBLAS.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <random>
 
+#include "analysis/facts/cudnn.h"
+#include "analysis/judge/library_cost.h"
 #include "analysis/plan/assemble.h"
 #include "analysis/plan/epilogue.h"
 #include "core/evaluate/evaluator.h"
 #include "runtime/cuda/backend.h"
+#include "runtime/program/run_script.h"
+#include "tests/runtime/convolutions.h"
 #include "tests/runtime/fake_cublas.h"
+#include "tests/runtime/fake_cudnn.h"
 #include "tests/runtime/on_fake_gpu.h"
 #include "tests/support/graphs.h"
 
@@ -70,6 +76,14 @@ std::string drawn(std::mt19937& random, bool transpose, bool bias, bool array) {
   return text + fmt::format("ROOT r = {} tanh({})\n", of, value);
 }
 
+/// The plan that has all of it in the call, whatever is faster.
+FusionPlan with_call(const Graph& graph, const Device& device, const std::vector<NodeId>& call) {
+  FusionPlan plan = make_plan(graph, device, "unfused");
+  std::erase_if(plan.kernels,
+                [&](const KernelPlan& kernel) { return std::ranges::count(call, kernel.ops.back()) > 0; });
+  return assemble(graph, device, "auto", plan.kernels, {call});
+}
+
 TEST(LibraryEpilogue, DrawnProductsAreRightTransposedAndWithWhatIsAdded) {
   SKIP_WITHOUT_COMPILER();
   std::mt19937 random(7);
@@ -84,12 +98,7 @@ TEST(LibraryEpilogue, DrawnProductsAreRightTransposedAndWithWhatIsAdded) {
     const auto calls = calls_with_epilogue(computation, computation.users(), computation.find("d"));
     ASSERT_EQ(calls.size(), static_cast<std::size_t>(transpose + bias + array));
     testing::FakeGpu gpu{device("v100")};
-    // The plan that has every sum in the call, whatever is faster.
-    FusionPlan plan = make_plan(graph, gpu.device, "unfused");
-    std::erase_if(plan.kernels, [&](const KernelPlan& kernel) {
-      return std::ranges::count(calls.back(), kernel.ops.back()) > 0;
-    });
-    const FusionPlan with = assemble(graph, gpu.device, "auto", plan.kernels, {calls.back()});
+    const FusionPlan with = with_call(graph, gpu.device, calls.back());
     const Executable executable = compile(graph, gpu.device, with, testing::compile_options());
     const std::vector<Literal> inputs = generate_inputs(graph, static_cast<std::uint64_t>(i));
     cuda::CudaBackend backend(testing::fake_driver(gpu), gpu.device, {.repeats = 0},
@@ -99,6 +108,109 @@ TEST(LibraryEpilogue, DrawnProductsAreRightTransposedAndWithWhatIsAdded) {
     const CheckResult check = Judge(graph, inputs).check(result.outputs);
     ASSERT_TRUE(check.ok) << check.message;
   }
+}
+
+/// A drawn convolution `d` (groups, strides, dilations, every order of dimensions) with what a call may do to
+/// it.
+std::string drawn_convolution(unsigned seed, bool bias, bool array, bool relu) {
+  const std::string type = std::array{"f32", "f16", "bf16"}[seed % 3];
+  std::string text = testing::random_convolution(seed, true, type);
+  const std::string root = "ROOT y = ";
+  const auto at = text.find(root), open = text.find('[', at), close = text.find(']', at);
+  const std::string of = text.substr(at + root.size(), close + 1 - at - root.size());
+  const std::string dims = text.substr(open + 1, close - open - 1);
+  const auto labels = text.find("->", at) + 2;
+  const auto feature = static_cast<std::ptrdiff_t>(text.find('f', labels) - labels);
+  std::string features = dims;
+  for (std::ptrdiff_t d = 0; d < feature; ++d) features.erase(0, features.find(',') + 1);
+  features = features.substr(0, features.find(','));
+  text.replace(at, root.size(), "d = ");
+  text.erase(text.rfind('}'));
+  text += fmt::format("b = {}[{}] parameter(2)\nc = {} parameter(3)\n", type, features, of);
+  std::string value = "d";
+  if (bias) {
+    text += fmt::format("v = {0} broadcast(b), dimensions={{{1}}}\ns = {0} add(v, d)\n", of, feature);
+    value = "s";
+  }
+  if (array) {
+    text += fmt::format("t = {} add({}, c)\n", of, value);
+    value = "t";
+  }
+  if (relu) {
+    text += fmt::format("z = {0}[] constant(0)\nzeros = {1} broadcast(z), dimensions={{}}\n", type, of);
+    text += fmt::format("m = {} maximum(zeros, {})\n", of, value);
+    value = "m";
+  }
+  return text + fmt::format("ROOT r = {} tanh({})\n}}\n", of, value);
+}
+
+TEST(LibraryEpilogue, DrawnConvolutionsAreRightWithWhatIsAddedAndWithoutCudnn) {
+  SKIP_WITHOUT_COMPILER();
+  int depthwise = 0;
+  for (unsigned seed = 0; seed < 42; ++seed) {
+    // Each alone and with the others.
+    const unsigned which = seed % 7 + 1;
+    const bool bias = (which & 1) != 0, array = (which & 2) != 0, relu = (which & 4) != 0;
+    const std::string text = drawn_convolution(seed, bias, array, relu);
+    SCOPED_TRACE(text);
+    const Graph graph = testing::graph_of(text);
+    const Computation& computation = graph.entry_computation();
+    const Node& node = computation.node(computation.find("d"));
+    const auto calls = calls_with_epilogue(computation, computation.users(), node.id);
+    if (!cudnn_adds(node, computation.node(node.operands[0]).shape,
+                    computation.node(node.operands[1]).shape)) {
+      EXPECT_THAT(calls, IsEmpty());
+      ++depthwise;
+      continue;
+    }
+    ASSERT_EQ(calls.size(), static_cast<std::size_t>(bias + array + relu));
+    const std::vector<Literal> inputs = generate_inputs(graph, seed);
+    const auto run = [&](const cuda::CudaLibraries& libraries, const std::string& by) {
+      testing::FakeGpu gpu{device("v100")};
+      const Executable executable =
+          compile(graph, gpu.device, with_call(graph, gpu.device, calls.back()), testing::compile_options());
+      cuda::CudaBackend backend(testing::fake_driver(gpu), gpu.device,
+                                {.repeats = 0, .compile = testing::compile_options()}, libraries);
+      const RunResult result = run_on(backend, graph, gpu.device, executable, inputs);
+      const CheckResult check = Judge(graph, inputs).check(result.outputs);
+      EXPECT_TRUE(check.ok) << check.message;
+      if (by.empty())
+        EXPECT_THAT(result.host_calls, ::testing::ElementsAre("d"));
+      else
+        EXPECT_EQ(result.library_calls.at("d"), by);
+    };
+    run({testing::fake_blas, testing::fake_dnn}, "cuDNN, implicit precomp gemm");
+    run({testing::fake_blas, {}}, "cuBLAS over patches: there is no cuDNN");
+    run({}, "");
+  }
+  EXPECT_GT(depthwise, 0);
+  EXPECT_LT(depthwise, 10);
+}
+
+TEST(LibraryEpilogue, ACompilersCallTakesAsLongAsOursOfTheSame) {
+  const auto graph = std::make_shared<Graph>(testing::graph_of(R"(
+    x = f32[8,16,64,64] parameter(0)
+    w = f32[16,16,3,3] parameter(1)
+    b = f32[16] parameter(2)
+    c = f32[8,16,64,64] parameter(3)
+    d = f32[8,16,64,64] convolution(x, w), window={size=3x3 pad=1_1x1_1}, dim_labels=bf01_oi01->bf01
+    s = f32[8,16,64,64] add(d, c)
+    v = f32[8,16,64,64] broadcast(b), dimensions={1}
+    t = f32[8,16,64,64] add(s, v)
+    zero = f32[] constant(0)
+    z = f32[8,16,64,64] broadcast(zero), dimensions={}
+    ROOT m = f32[8,16,64,64] maximum(t, z))"));
+  const Computation& computation = graph->entry_computation();
+  const auto calls = calls_with_epilogue(computation, computation.users(), computation.find("d"));
+  ASSERT_EQ(calls.size(), 3U);
+  const auto ours = matrix_product(computation, calls.back());
+  ScriptStep step;
+  step.kind = ScriptStepKind::kCall;
+  step.bytes = 4 * (3 * std::int64_t{8 * 16 * 64 * 64} + 16 * 16 * 9 + 16);
+  step.computes = graph;
+  EXPECT_EQ(ours->bytes, static_cast<double>(step.bytes));
+  const Device v100 = device("v100");
+  EXPECT_DOUBLE_EQ(modelled_us(step, v100), library_time(v100, *ours).total_us);
 }
 
 }  // namespace TEST_FILE

@@ -27,9 +27,9 @@ class Absorber {
   }
 
   std::vector<Absorption> run() const {
-    std::map<int, std::vector<std::vector<Call>>> offers;  // by kernel, then by product, of most sums first
+    std::map<int, std::vector<std::vector<Call>>> offers;  // by kernel, then by product, the longest first
     for (const Node& node : nodes_.computation->nodes) {
-      if (!is_product(node) || owner_[at(node.id)] >= 0) continue;
+      if (owner_[at(node.id)] >= 0) continue;
       std::vector<Call> calls = calls_with_epilogue(*nodes_.computation, users_, node.id);
       std::ranges::reverse(calls);
       std::erase_if(calls, [&](const Call& call) { return !kernel_of(call); });

@@ -1,5 +1,6 @@
-// Sums that follow a product, taken out of a kernel: the product's library call makes them
-// (analysis/plan/epilogue.h), as XLA's GemmRewriter does (FuseVectorBiasAdd, FuseMatrixBiasAdd).
+// What follows a product or convolution, taken out of a kernel: the library call makes it
+// (analysis/plan/epilogue.h), as XLA's GemmRewriter (FuseVectorBiasAdd, FuseMatrixBiasAdd) and
+// CudnnFusedConvRewriter (FuseBiasOrSideInput, FuseRelu) do.
 #pragma once
 
 #include <vector>

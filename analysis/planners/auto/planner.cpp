@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <unordered_map>
 
@@ -208,7 +209,7 @@ std::vector<std::optional<std::vector<Base::Kernel>>> planned(
   return result;
 }
 
-/// What a call takes longer for its sums.
+/// What a call takes longer for its epilogue.
 double epilogue_us(const Computation& computation, const Device& device, const std::vector<NodeId>& call,
                    bool tf32) {
   const auto with = matrix_product(computation, call, tf32);
@@ -228,8 +229,22 @@ void leave_to_call(astitch::Nodes& nodes, const std::vector<NodeId>& call) {
     nodes.facts[static_cast<std::size_t>(read)].buffer_needed = true;
 }
 
-/// Leaves to library calls what they add for less than kernels do, by more than the judge can be wrong.
-/// Returns those calls.
+Stitched stitched_of(const astitch::Nodes& nodes, const Device& device, const astitch::Options& knobs,
+                     const Base::Kernel& kernel, automatic::KnownParts* parts = nullptr) {
+  return {&nodes, &device, &knobs, &kernel.plan, &kernel.xla, kernel.op, parts};
+}
+
+/// Of the kernel's ops as XLA's fusions; nothing where those lack a value.
+std::optional<double> fusions_us(const astitch::Nodes& nodes, const Device& device,
+                                 const astitch::Options& knobs, const Base::Kernel& kernel) {
+  const Stitched stitched = stitched_of(nodes, device, knobs, kernel);
+  const automatic::Form fusions = automatic::make_form(stitched, {.cut = Recipe::Cut::kXla});
+  if (fusions.kernels.empty()) return std::nullopt;
+  return us_of(stitched, fusions);
+}
+
+/// Leaves to library calls what they compute for less than kernels do, by more than the judge can be wrong;
+/// what is left of a kernel has no fusions of XLA's to choose from. Returns those calls.
 std::vector<std::vector<NodeId>> take_epilogues(astitch::Nodes& nodes, const Device& device,
                                                 const astitch::Options& knobs, bool tf32, Base& base,
                                                 Recorder& recorder) {
@@ -241,8 +256,9 @@ std::vector<std::vector<NodeId>> take_epilogues(astitch::Nodes& nodes, const Dev
   std::vector<std::vector<NodeId>> calls;
   for (std::size_t first = 0, end = 0; first < parts.size(); first = end) {
     while (end < parts.size() && parts[end].kernel == parts[first].kernel) ++end;
-    const KernelPlan& kernel = base.kernels[static_cast<std::size_t>(parts[first].kernel)].plan;
-    const double was = knobs.judge->worth(*nodes.graph, device, {&kernel, 1}).us;
+    const Base::Kernel& kernel = base.kernels[static_cast<std::size_t>(parts[first].kernel)];
+    const double stitched_us = knobs.judge->worth(*nodes.graph, device, {&kernel.plan, 1}).us;
+    const double was = std::min(stitched_us, fusions_us(nodes, device, knobs, kernel).value_or(stitched_us));
     std::size_t best = end;
     double best_us = was;
     std::vector<double> us(end - first, was);
@@ -255,31 +271,26 @@ std::vector<std::vector<NodeId>> take_epilogues(astitch::Nodes& nodes, const Dev
         us[p - first] += epilogue_us(*nodes.computation, device, call, tf32);
       if (us[p - first] < best_us) best_us = us[p - first], best = p;
     }
-    const bool taken = best != end && best_us < (1 - kOtherForm) * was;
+    const bool taken = best != end && best_us < (1 - kOtherForm) * stitched_us;
     const std::size_t told = best == end ? first : best;
     for (const std::vector<NodeId>& call : parts[told].calls)
       recorder.add("epilogue", nodes.name(call.back()), nodes.name(call.front()), [&] {
-        std::string why = planned_parts[told]
-                              ? fmt::format("{:.2f} us with the call's additions, {:.2f} us in the kernel",
-                                            us[told - first], was)
-                              : "what is left is more than one kernel";
+        std::string why =
+            planned_parts[told]
+                ? fmt::format("{}: {:.2f} us in the call, {:.2f} us in the kernel",
+                              to_text(*nodes.computation, *epilogue_of(*nodes.computation, call)),
+                              us[told - first], was)
+                : "what is left is more than one kernel";
         return taken ? Verdict::yes("auto.epilogue", why) : Verdict::no("auto.epilogue", why);
       });
     if (!taken) continue;
     const int changed = parts[best].kernel;
     base.take({&changed, 1}, {&parts[best].after, 1}, *planned_parts[best]);
-    for (const std::vector<NodeId>& call : parts[best].calls) {
-      leave_to_call(nodes, call);
-      calls.push_back(call);
-    }
+    calls.insert(calls.end(), parts[best].calls.begin(), parts[best].calls.end());
   }
+  for (const std::vector<NodeId>& call : calls) leave_to_call(nodes, call);
   base.drop_empty();
   return calls;
-}
-
-Stitched stitched_of(const astitch::Nodes& nodes, const Device& device, const astitch::Options& knobs,
-                     const Base::Kernel& kernel, automatic::KnownParts* parts) {
-  return {&nodes, &device, &knobs, &kernel.plan, &kernel.xla, kernel.op, parts};
 }
 
 /// Gives each kernel the cheapest of its forms. Kernels that are alike have the same recipe.
@@ -334,7 +345,7 @@ void choose(const astitch::Nodes& nodes, const Device& device, const astitch::Op
     double was = 0, is = 0;
     std::size_t launches_before = 0, launches_after = 0;
     const auto add = [&](const Base::Kernel& kernel, double& us, std::size_t& launches) {
-      us += us_of(stitched_of(nodes, device, knobs, kernel, nullptr), kernel.chosen.form);
+      us += us_of(stitched_of(nodes, device, knobs, kernel), kernel.chosen.form);
       launches += kernel.chosen.form.kernels.size();
     };
     for (const int k : part.kernels) add(base.kernels[static_cast<std::size_t>(k)], was, launches_before);
@@ -382,7 +393,7 @@ FusionPlan plan_auto(const Graph& graph, const Device& device, const PlanOptions
     recorder.append(std::move(decisions));
     if (recipe != Recipe{}) forget_forms(nodes, kernel.plan, plan.decisions);
     if (recorder.enabled()) {
-      const double us = us_of(stitched_of(nodes, device, knobs, kernel, nullptr), form);
+      const double us = us_of(stitched_of(nodes, device, knobs, kernel), form);
       record_cuts(graph, form.kernels,
                   Verdict::no(form.rule, fmt::format("{}: {:.2f} us in {}, the least of the forms", form.name,
                                                      us, counted(std::ssize(form.kernels), "launch"))),

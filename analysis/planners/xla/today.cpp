@@ -1,5 +1,7 @@
 // XLA of today on this graph (docs/planners/xla-today.md): normalisations, priority fusion, multi-output
 // fusion, then a kernel for every instruction that is left.
+#include <fmt/format.h>
+
 #include "analysis/facts/facts.h"
 #include "analysis/plan/assemble.h"
 #include "analysis/plan/epilogue.h"
@@ -26,22 +28,25 @@ const char* emitter(xla::InstructionKind kind) {
 }
 
 /// XLA's GemmRewriter (FuseVectorBiasAdd, FuseMatrixBiasAdd): a call adds what follows its product, whatever
-/// else might be fused with that, but for a parameter, which it might have to overwrite.
+/// else might be fused with that, but for a parameter, which it might have to overwrite. Its
+/// CudnnFusedConvRewriter (FuseBiasOrSideInput, FuseRelu): likewise of a convolution, which overwrites
+/// nothing.
 std::vector<std::vector<NodeId>> calls_of(const Computation& computation, const std::vector<NodeId>& named) {
   std::vector<std::vector<NodeId>> result;
   std::vector<NodeId> taken;
   const auto users = computation.users();
   for (const Node& node : computation.nodes) {
-    if (!is_product(node)) continue;
+    const bool overwrites = node.op == Op::kDot;
     std::vector<std::vector<NodeId>> calls = calls_with_epilogue(computation, users, node.id);
     std::erase_if(calls, [&](const std::vector<NodeId>& call) {
       const std::optional<Epilogue> epilogue = epilogue_of(computation, call);
       const NodeId addend = epilogue->addend;
       return epilogue->transpose != kNoNode ||
-             (addend != kNoNode && computation.node(buffer_of(computation, addend)).op == Op::kParameter) ||
+             (overwrites && addend != kNoNode &&
+              computation.node(buffer_of(computation, addend)).op == Op::kParameter) ||
              std::ranges::any_of(call, [&](NodeId op) {
                return contains_sorted(named, op) || (op != call.front() && contains_sorted(taken, op) &&
-                                                     computation.node(op).op == Op::kAdd);
+                                                     takes_from_kernels(computation.node(op)));
              });
     });
     if (calls.empty()) continue;
@@ -77,7 +82,11 @@ FusionPlan plan_xla_today(const Graph& graph, const Device& device, const PlanOp
     for (const std::vector<NodeId>& call : calls)
       decisions.push_back(
           {"epilogue", computation.node(call.back()).name, computation.node(call.front()).name,
-           Verdict::yes("xla-today.epilogue", "XLA's GemmRewriter: the product's call adds it")});
+           Verdict::yes("xla-today.epilogue",
+                        fmt::format("XLA's {} gives it to the call: {}",
+                                    computation.node(call.front()).op == Op::kDot ? "GemmRewriter"
+                                                                                  : "CudnnFusedConvRewriter",
+                                    to_text(computation, *epilogue_of(computation, call))))});
   decisions.insert(decisions.end(), plan.decisions.begin(), plan.decisions.end());
   plan.decisions = std::move(decisions);
   return plan;
