@@ -7,7 +7,8 @@
 namespace stitchwork {
 namespace {
 
-/// cudnnSetConvolutionNdDescriptor: of tensors of at most five dimensions.
+/// Since cudnnSetConvolutionNdDescriptor is of tensors of at most five dimensions, batch and features
+/// included.
 constexpr std::size_t kMostSpatial = 3;
 
 std::int64_t at(const Shape& shape, int d) { return shape.dims[static_cast<std::size_t>(d)]; }
