@@ -228,8 +228,8 @@ Planned load_and_plan(const PlanArguments& arguments, OpTrace* trace, Graph* as_
   const std::string& file = arguments.plan_file;
   const std::string text = read_file(file);
   const PlanHeader header = read_plan_header(text, file);
-  planned.model =
-      arguments.open.load(arguments.model.empty() ? header.model_path : arguments.model, trace, as_read);
+  planned.model = arguments.open.load(
+      arguments.model.empty() ? model_of_plan(header.model_path, file) : arguments.model, trace, as_read);
   if (planned.model.graph.source_sha256 != header.model_sha256)
     throw Error(file, 0, 0,
                 fmt::format("made for another version of {} (sha256 {}, the file's is {})", header.model_path,

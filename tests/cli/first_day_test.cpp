@@ -94,6 +94,38 @@ TEST_F(FirstDay, ViewShowsASavedPlan) {
               ::testing::ElementsAre("xla", "astitch"));
 }
 
+TEST_F(FirstDay, APlanFindsItsModelFromAnotherFolderOrSaysThatItIsNotThere) {
+  fs::create_directories(folder_ / "made");
+  write_file(path("m.hlo"), "HloModule m\nENTRY e { p = f32[8] parameter(0)  ROOT r = f32[8] tanh(p) }\n");
+  const fs::path before = fs::current_path();
+  fs::current_path(folder_ / "made");
+  const CommandResult made = run_command("plan ../m.hlo -o plan.json");
+  fs::current_path(folder_);
+  const CommandResult found = run_command("verify made/plan.json");
+  fs::current_path(before);
+  ASSERT_EQ(made.exit_code, 0) << made.err;
+  EXPECT_EQ(found.exit_code, 0) << found.err;
+  fs::rename(path("m.hlo"), path("moved.hlo"));
+  for (const char* command : {"verify ", "explain r --plan ", "plan --plan "})
+    EXPECT_THAT(run_command(command + path("made/plan.json")).err,
+                HasSubstr(path("made/plan.json") + ": its model ../m.hlo is not there; say where it is now"))
+        << command;
+  EXPECT_EQ(run_command("explain " + path("moved.hlo") + " r --plan " + path("made/plan.json")).exit_code, 0);
+}
+
+TEST_F(FirstDay, WhatIsSaidOfEveryLayerIsSaidOfAFew) {
+  std::ostringstream out, err;
+  Executable executable;
+  for (int i = 0; i < 7; ++i)
+    executable.checks.push_back(
+        {"compile", fmt::format("add_{}", i), "", {false, "compile.spills", "spilled"}});
+  executable.checks.push_back({"compile", "sub_1", "", {false, "compile.retry", "again"}});
+  print_checks(Cli{out, err}, executable);
+  EXPECT_THAT(err.str(), ::testing::AllOf(HasSubstr("add_3: spilled"), Not(HasSubstr("add_4: spilled")),
+                                          HasSubstr("3 more [compile.spills] (--json)\n"),
+                                          HasSubstr("sub_1: again"), Not(HasSubstr("more [compile.retry]"))));
+}
+
 TEST_F(FirstDay, AFindingOfPtxStandsAlone) {
   write_file(path("k.ptx"), R"(.version 7.0
 .target sm_70
