@@ -1,8 +1,11 @@
 // stitchwork run MODEL
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <iterator>
 #include <limits>
@@ -52,6 +55,17 @@ struct RunArguments {
   bool check = false, counters = false, dependent_launch = false, fast_math = false;
   const CLI::Option* device = nullptr;  ///< whether it was given
 };
+
+/// There or to be made.
+void require_folder(const std::string& folder) {
+  std::error_code error;
+  std::filesystem::path there = std::filesystem::absolute(folder);
+  while (!std::filesystem::exists(there, error) && there.has_relative_path()) there = there.parent_path();
+  if (!std::filesystem::is_directory(there, error))
+    throw Error(folder, 0, 0, fmt::format("cannot be made: {} is no folder", there.string()));
+  if (::access(there.c_str(), W_OK) != 0)
+    throw Error(folder, 0, 0, fmt::format("cannot be written: {}", std::strerror(errno)));
+}
 
 void save_outputs(const std::string& folder, const std::vector<Literal>& outputs) {
   std::error_code error;
@@ -106,6 +120,15 @@ std::string library_text(const RunResult& run) {
   return text;
 }
 
+/// Library calls that loops and branches made.
+std::int64_t calls_of_loops(const FusionPlan& plan, const RunResult& run) {
+  std::int64_t calls = 0;
+  for (std::size_t c = 0; c < plan.computations.size(); ++c)
+    calls += run.computations[c].runs *
+             std::ranges::count(plan.computations[c].plan.steps, StepKind::kLibrary, &PlanStep::kind);
+  return calls;
+}
+
 /// What the run's time is made of beside the kernels' rows, so that all rows add up to it.
 std::vector<std::pair<std::string, double>> other_rows(const FusionPlan& plan, const RunResult& run,
                                                        const Device& device) {
@@ -131,7 +154,11 @@ std::vector<std::pair<std::string, double>> other_rows(const FusionPlan& plan, c
   if (control > 0) {
     for (const ComputationRun& part : run.computations)
       for (const KernelRun& kernel : part.kernels) control -= kernel.time_us;
-    rows.emplace_back("loops and branches, beside their kernels", control);
+    const std::int64_t calls = calls_of_loops(plan, run);
+    rows.emplace_back(calls == 0 ? "loops and branches, beside their kernels"
+                                 : fmt::format("loops and branches, beside their kernels: {}, gaps",
+                                               counted(calls, "library call")),
+                      control);
   }
   if (plan.steps.size() > 1) {
     const auto gaps = static_cast<double>(plan.steps.size() - 1);
@@ -292,6 +319,8 @@ void run(Cli& cli, const RunArguments& a) {
   if (a.counters && a.backend != "cuda")
     throw Error("--counters reads a GPU's: simulated runs count by themselves",
                 "leave it out, or use --backend cuda");
+  if (!a.trace.empty()) require_writable(a.trace);  // before the long work, as all that it writes to
+  if (!a.outputs.empty()) require_folder(a.outputs);
   const std::string db = a.db.empty() ? default_store_path() : a.db;
   const std::filesystem::path folder = std::filesystem::path(db).parent_path();
   std::error_code none;

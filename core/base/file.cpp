@@ -35,17 +35,25 @@ fs::path written_through(const fs::path& path) {
   return at;
 }
 
+void require_file_name(const std::string& path, const fs::file_status& status) {
+  if (path == "-")  // stdin, where a model is asked for
+    throw Error(path, 0, 0, "names no file", "standard output is /dev/stdout; a file of that name is ./-");
+  if (fs::is_directory(status)) throw Error(path, 0, 0, "is a folder", "name a file in it");
+}
+
+Error not_written(const std::string& path, int reason) {
+  return Error(path, 0, 0, fmt::format("cannot be written: {}", std::strerror(reason)),
+               reason == ENOSPC ? "free space, or write to another disk"
+                                : "check that the folder exists and may be written to");
+}
+
 /// `name`: what an error calls it.
 void write_parts(const fs::path& path, std::initializer_list<std::string_view> parts,
                  const std::string& name) {
   std::ofstream out(path, std::ios::binary);
   for (const std::string_view text : parts) out.write(text.data(), static_cast<std::streamsize>(text.size()));
   out.flush();
-  if (out) return;
-  const int reason = errno;
-  throw Error(name, 0, 0, fmt::format("cannot be written: {}", std::strerror(reason)),
-              reason == ENOSPC ? "free space, or write to another disk"
-                               : "check that the folder exists and may be written to");
+  if (!out) throw not_written(name, errno);
 }
 
 }  // namespace
@@ -98,12 +106,22 @@ std::string read_decompressed(const std::string& path, std::string_view kinds) {
   return text;
 }
 
+void require_writable(const std::string& path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  require_file_name(path, status);
+  const bool itself = fs::exists(status) && !fs::is_regular_file(status);
+  const fs::path asked =
+      itself ? fs::path(path) : written_through(path).parent_path() / ".";  // of folders alone
+  if (::access(asked.c_str(), W_OK) != 0) throw not_written(path, errno);
+}
+
 void write_file(const std::string& path, std::string_view text) { write_file(path, {text}); }
 
 void write_file(const std::string& path, std::initializer_list<std::string_view> parts) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
-  if (fs::is_directory(status)) throw Error(path, 0, 0, "is a folder", "name a file in it");
+  require_file_name(path, status);
   if (fs::exists(status) && !fs::is_regular_file(status)) return write_parts(path, parts, path);
   const fs::path target = written_through(path);
   if (fs::is_symlink(target, error)) return write_parts(target, parts, path);  // a circle: says so

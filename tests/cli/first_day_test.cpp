@@ -113,6 +113,32 @@ TEST_F(FirstDay, APlanFindsItsModelFromAnotherFolderOrSaysThatItIsNotThere) {
   EXPECT_EQ(run_command("explain " + path("moved.hlo") + " r --plan " + path("made/plan.json")).exit_code, 0);
 }
 
+TEST_F(FirstDay, AnOpOfASavedPlanIsExplainedWhereverThePlanStands) {
+  const std::string plan = path("plan.json");
+  ASSERT_EQ(run_command("plan fig7 -p xla -o " + plan).exit_code, 0);
+  const std::string said = run_command("explain fig7 power.1 -p xla").out;
+  EXPECT_THAT(said, HasSubstr("power.1 = "));
+  for (const std::string& line :
+       {"explain --plan " + plan + " power.1", "explain power.1 --plan " + plan,
+        "explain fig7 power.1 --plan " + plan, "explain fig7 --plan " + plan + " power.1"})
+    EXPECT_EQ(run_command(line).out, said) << line;
+}
+
+TEST_F(FirstDay, WhereNothingCanBeWrittenNothingIsRun) {
+  write_file(path("file"), "text");
+  const std::string db = " --db " + path("runs.db");
+  for (const std::string& line :
+       {"run fig7 --trace " + path("no/t.json") + db, "run fig7 --outputs " + path("file") + db,
+        "run fig7 --outputs " + path("file/out") + db}) {
+    const CommandResult said = run_command(line);
+    EXPECT_EQ(said.exit_code, 1) << line;
+    EXPECT_THAT(said.err, ::testing::MatchesRegex("stitchwork: .* cannot be (written|made): .*\n")) << line;
+    EXPECT_FALSE(fs::exists(path("runs.db"))) << line;
+  }
+  EXPECT_EQ(run_command("run fig7 --outputs " + path("new/out") + db).exit_code, 0);
+  EXPECT_TRUE(fs::exists(path("new/out/out0.npy")));
+}
+
 TEST_F(FirstDay, WhatIsSaidOfEveryLayerIsSaidOfAFew) {
   std::ostringstream out, err;
   Executable executable;

@@ -80,6 +80,7 @@ TEST(Usage, SeedsThatWrapAroundAreRefused) {
   for (const char* seed : {"-1", "99999999999999999999", "1.5", "1e3"})
     expect_usage(std::string("inputs fig7 -o unused --seed=") + seed, HasSubstr("no whole number"));
   expect_usage("inputs fig7 -o unused --seed=", HasSubstr("--seed"));
+  expect_usage("advise fig7 --count=-1", HasSubstr("--count"));
 }
 
 TEST(Usage, AdviceNamesNoOverrideThatIsRefused) {

@@ -81,6 +81,30 @@ TEST_F(Files, AFullDeviceIsAnError) {
   EXPECT_TRUE(fs::is_character_file("/dev/full"));
 }
 
+TEST_F(Files, AMinusNamesNoFile) {
+  EXPECT_EQ(refused("-"), "-: names no file; standard output is /dev/stdout; a file of that name is ./-");
+  EXPECT_FALSE(fs::exists("-"));
+}
+
+TEST_F(Files, WhatCannotBeWrittenIsKnownBefore) {
+  write_file(path("a"), "text");
+  for (const char* good : {"a", "new", "elsewhere/b"}) EXPECT_NO_THROW(require_writable(path(good))) << good;
+  EXPECT_NO_THROW(require_writable("/dev/null"));
+  fs::create_symlink("nowhere/b", path("astray"));
+  for (const char* bad : {"nowhere/b", "a/b", "elsewhere", "astray"}) {
+    std::string said;
+    try {
+      require_writable(path(bad));
+    } catch (const Error& e) {
+      said = e.what();
+    }
+    EXPECT_NE(said, "") << bad;
+    EXPECT_EQ(said, refused(path(bad))) << bad;
+  }
+  EXPECT_EQ(read_file(path("a")), "text");
+  EXPECT_FALSE(fs::exists(path("new")));
+}
+
 TEST_F(Files, AFolderIsNoFile) {
   EXPECT_THAT(refused(path("elsewhere")), ::testing::HasSubstr("is a folder; name a file in it"));
   EXPECT_EQ(entries(), 1u);
