@@ -65,7 +65,9 @@ void add_advise(CLI::App& app, Cli& cli) {
   a->plan.add_model(*command);
   a->plan.add_planner(*command);
   a->plan.add_device(*command);
-  command->add_option("--count", a->count, "of edges, costliest first")->capture_default_str();
+  command->add_option("--count", a->count, "of edges, costliest first")
+      ->capture_default_str()
+      ->check(CLI::Range(std::size_t{1}, std::size_t{1000000}));
   add_common(*command, cli,
              "  stitchwork advise bert_layer --device v100\n"
              "  stitchwork advise fig7 --override edits.json --json");

@@ -6,9 +6,12 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <map>
+#include <memory>
 #include <new>
 #include <nlohmann/json.hpp>
 #include <ostream>
+#include <sstream>
 #include <system_error>
 
 #include "analysis/explain/explain.h"
@@ -71,13 +74,45 @@ void report_error(Cli& cli, const Error& e) {
 
 /// `code`, unless what was printed did not arrive: a full disk, a closed pipe.
 int written(Cli& cli, int code) {
-  errno = 0;
-  cli.out.flush();
+  cli.to_out([&] { cli.out.flush(); });
   if (cli.out) return code;
   cli.err << fmt::format("stitchwork: stdout: cannot be written{}\n",
-                         errno != 0 ? fmt::format(": {}", std::strerror(errno)) : "");
+                         cli.out_errno != 0 ? fmt::format(": {}", std::strerror(cli.out_errno)) : "");
   return code == kExitOk ? kExitBadInput : code;
 }
+
+/// Help within a terminal's width.
+class Help : public CLI::Formatter {
+ public:
+  std::string make_option_desc(const CLI::Option* option) const override {
+    return within(CLI::Formatter::make_option_desc(option));
+  }
+  std::string make_subcommand(const CLI::App* sub) const override {
+    std::ostringstream text;
+    CLI::detail::format_help(text, sub->get_name(), within(sub->get_description()), column_width_);
+    return text.str();
+  }
+
+ private:
+  /// Its lines broken at blanks, for the right column.
+  std::string within(const std::string& text) const {
+    constexpr std::size_t kWidth = 120;  // A choice, not measured: as wide as tables are
+    std::string done;
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) {
+      if (!done.empty()) done += '\n';
+      std::size_t used = 0;
+      std::istringstream words(line);
+      for (std::string word; words >> word; used += word.size() + 1) {
+        const bool breaks = used > 0 && column_width_ + used + word.size() > kWidth;
+        if (used > 0) done += breaks ? '\n' : ' ';
+        if (breaks) used = 0;
+        done += word;
+      }
+    }
+    return done;
+  }
+};
 
 /// No memory for an array, or for a thread's stack.
 bool ends_memory(const std::exception& e) {
@@ -97,11 +132,20 @@ Error out_of_memory() {
 
 }  // namespace
 
-void Cli::print(const nlohmann::ordered_json& document) const { out << document.dump(2) << "\n"; }
+void Cli::print(const nlohmann::ordered_json& document) const { print(document.dump(2)); }
 
 void Cli::print(std::string_view text) const {
-  out << text;
-  if (text.empty() || text.back() != '\n') out << "\n";
+  to_out([&] {
+    out << text;
+    if (text.empty() || text.back() != '\n') out << "\n";
+  });
+}
+
+void Cli::to_out(const std::function<void()>& writes) const {
+  if (!out) return;  // what went wrong first is told
+  errno = 0;
+  writes();
+  if (!out) out_errno = errno;
 }
 
 void Cli::progress(const std::string& text) const {
@@ -215,7 +259,7 @@ Planned load_and_plan(const PlanArguments& arguments, OpTrace* trace, Graph* as_
     return load_planned_dump(arguments, dump, trace, as_read);
   Planned planned;
   if (arguments.plan_file.empty()) {
-    if (arguments.model.empty()) throw Error("no model given", "name a file or dataset, or give --plan FILE");
+    if (arguments.model.empty()) throw no_model();
     planned.model = arguments.open.load(arguments.model, trace, as_read);
     planned.device = &device(arguments.device);
     planned.plan =
@@ -228,8 +272,8 @@ Planned load_and_plan(const PlanArguments& arguments, OpTrace* trace, Graph* as_
   const std::string& file = arguments.plan_file;
   const std::string text = read_file(file);
   const PlanHeader header = read_plan_header(text, file);
-  planned.model =
-      arguments.open.load(arguments.model.empty() ? header.model_path : arguments.model, trace, as_read);
+  planned.model = arguments.open.load(
+      arguments.model.empty() ? model_of_plan(header.model_path, file) : arguments.model, trace, as_read);
   if (planned.model.graph.source_sha256 != header.model_sha256)
     throw Error(file, 0, 0,
                 fmt::format("made for another version of {} (sha256 {}, the file's is {})", header.model_path,
@@ -288,8 +332,14 @@ nlohmann::ordered_json loops_json(const std::vector<LoopTrips>& loops) {
 }
 
 void print_checks(const Cli& cli, const Executable& executable) {
+  // A choice, not measured: a model's layers are alike, and so is what is said of each.
+  constexpr int kMostOfRule = 4;
+  std::map<std::string, int> said;
   for (const Decision& d : executable.checks)
-    cli.err << fmt::format("{}: {} [{}]\n", d.subject, d.verdict.why, d.verdict.rule);
+    if (++said[d.verdict.rule] <= kMostOfRule)
+      cli.err << fmt::format("{}: {} [{}]\n", d.subject, d.verdict.why, d.verdict.rule);
+  for (const auto& [rule, count] : said)
+    if (count > kMostOfRule) cli.err << fmt::format("{} more [{}] (--json)\n", count - kMostOfRule, rule);
 }
 
 void add_fast_math(CLI::App& command, bool& fast_math) {
@@ -317,6 +367,7 @@ int run_cli(int argc, const char* const* argv, std::ostream& out, std::ostream& 
   cli.words.assign(argv + std::min(argc, 1), argv + argc);
   CLI::App app{"How would this model be fused, why, and how fast would it be?", "stitchwork"};
   app.set_version_flag("--version", version_text());
+  app.formatter(std::make_shared<Help>());  // of its commands, too
   app.require_subcommand(1);
   for (auto add :
        {add_info,    add_inputs,  add_datasets, add_lists,     add_rules,      add_rewrite,    add_plan,
@@ -330,14 +381,17 @@ int run_cli(int argc, const char* const* argv, std::ostream& out, std::ostream& 
     cli.json = cli.json || std::find(cli.words.begin(), cli.words.end(), "--json") != cli.words.end();
     if (cli.json && dynamic_cast<const CLI::CallForVersion*>(&e) != nullptr)
       return cli.print(version_json()), written(cli, kExitOk);
-    if (e.get_exit_code() == 0) return app.exit(e, out, err), written(cli, kExitOk);  // help, version
+    if (e.get_exit_code() == 0) {  // help, version
+      cli.to_out([&] { app.exit(e, out, err); });
+      return written(cli, kExitOk);
+    }
     cli.progress("");
     report_error(cli, usage_error(app, cli.words, e));
     return written(cli, kExitUsage);
   } catch (const Error& e) {
     cli.progress("");
     report_error(cli, e);
-    return kExitBadInput;
+    return written(cli, dynamic_cast<const UsageError*>(&e) != nullptr ? kExitUsage : kExitBadInput);
   } catch (const std::exception& e) {
     cli.progress("");
     report_error(cli, ends_memory(e) ? out_of_memory()

@@ -33,12 +33,15 @@ struct Cli {
   bool terminal = false;  ///< stderr is a terminal: progress is shown
   int exit_code = kExitOk;
   std::vector<std::string> words;  ///< the command line as given, without the program
+  mutable int out_errno = 0;       ///< why `out` took no more
 
   /// Prints `document` with two-space indentation.
   void print(const nlohmann::ordered_json& document) const;
   void print(std::string_view text) const;
   void print(const std::string& text) const { print(std::string_view(text)); }
   void print(const char* text) const { print(std::string_view(text)); }
+  /// `writes` to `out`, and keeps why that failed.
+  void to_out(const std::function<void()>& writes) const;
   /// One line on stderr, rewritten in place; only on a terminal. An empty text clears it.
   void progress(const std::string& text) const;
 };

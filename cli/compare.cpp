@@ -69,6 +69,9 @@ bool is_shown(std::string_view key, const std::vector<CompareRow>& rows) {
   if (key == "device") return any([&](const CompareRow& r) { return r.device != rows.front().device; });
   if (key == "dynamic_memory_kernels")
     return any([](const CompareRow& r) { return r.launched != r.memory_kernels; });
+  // Every line of the table has the devices' names then, and no room for a column of zeros.
+  if (key == "copies" && is_shown("device", rows))
+    return any([](const CompareRow& r) { return r.copies > 0; });
   if (key == "product_kernels") return any([](const CompareRow& r) { return r.product_kernels > 0; });
   if (key == "memory_us" || key == "method") return any([](const CompareRow& r) { return !r.dump.empty(); });
   return true;

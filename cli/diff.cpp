@@ -38,7 +38,7 @@ Model model_of(const PlanFile& a, const PlanFile& b, const ModelOptions& open) {
                 fmt::format("plans {}, but {} plans {}", b.header.model_path, a.path, a.header.model_path),
                 "diff compares plans of the same version of one model");
   const PlanFile& names_it = a.dump ? b : a;
-  Model model = open.load(names_it.header.model_path);
+  Model model = open.load(model_of_plan(names_it.header.model_path, names_it.path));
   for (const PlanFile* file : {&a, &b})
     if (!file->dump && model.graph.source_sha256 != file->header.model_sha256)
       throw Error(file->path, 0, 0, fmt::format("made for another version of {}", file->header.model_path),

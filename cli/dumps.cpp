@@ -11,6 +11,7 @@
 #include "cli/table.h"
 #include "codegen/executable.h"
 #include "core/base/error.h"
+#include "core/base/format.h"
 #include "core/base/suggest.h"
 #include "core/hlo/hlo_text.h"
 #include "occupancy_model/occupancy.h"
@@ -105,7 +106,7 @@ std::string dump_occupancy(const Planned& p, const WantedKernels& wanted) {
     const Occupancy o = occupancy(*p.device, k.launch.block, registers, k.launch.shared_bytes);
     table.add({k.id + " " + k.name, fmt::to_string(k.launch.grid), fmt::to_string(k.launch.block),
                fmt::to_string(k.launch.shared_bytes), fmt::to_string(registers),
-               fmt::to_string(o.blocks_per_sm), fmt::format("{:.0f}%", 100 * o.warps_ratio), o.limiter});
+               fmt::to_string(o.blocks_per_sm), percent(o.warps_ratio), o.limiter});
   });
   return table.text();
 }

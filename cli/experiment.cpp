@@ -18,7 +18,7 @@ Store open_store(const std::string& given) {
   const std::string db = given.empty() ? default_store_path() : given;
   if (!std::filesystem::exists(db))
     throw Error(db, 0, 0, "no such store", "make one: stitchwork experiment run SPEC --db FILE");
-  return Store::open(db);
+  return Store::read(db);
 }
 
 std::string number_text(const std::optional<double>& value, int digits) {

@@ -45,6 +45,12 @@ ordered_json to_json(const Store& store, const ExperimentResults& results) {
   return {{"schema", "stitchwork.limits/1"}, {"experiment", results.name}, {"trials", trials}};
 }
 
+/// The heading says "limited by" already.
+std::string short_name(const std::string& part) {
+  constexpr std::string_view kWords = "kernels limited by ";
+  return part.starts_with(kWords) ? "kernels: " + part.substr(kWords.size()) : part;
+}
+
 void limits(Cli& cli, const std::string& db, const std::string& name) {
   const Store store = open_store(db);
   const ExperimentResults results = read_results(store, name);
@@ -57,7 +63,7 @@ void limits(Cli& cli, const std::string& db, const std::string& name) {
     std::vector<std::string> line{rows[t], results.trials[t].variant,
                                   parts.empty() ? "-" : fmt::format("{:.2f}", all)};
     for (std::size_t i = 0; i < 2; ++i) {
-      line.push_back(i < parts.size() ? parts[i].name : "-");
+      line.push_back(i < parts.size() ? short_name(parts[i].name) : "-");
       line.push_back(i < parts.size() ? fmt::format("{:.0f} %, {}", 100 * parts[i].us / all, parts[i].method)
                                       : "-");
     }

@@ -157,7 +157,15 @@ std::string result_text(const Shape& shape) {
   return fmt::format("({}... {} arrays)", text, shape.elements.size());
 }
 
-void info(Cli& cli, const Model& model, const std::string& device_name) {
+std::int64_t ops_of(const Graph& graph) {
+  std::int64_t ops = 0;
+  for (const Computation& computation : graph.computations)
+    ops += static_cast<std::int64_t>(computation.nodes.size());
+  return ops;
+}
+
+/// `ops_read`: of all computations of the file, as `datasets` counts them.
+void info(Cli& cli, const Model& model, std::int64_t ops_read, const std::string& device_name) {
   const Device& target = device(device_name);
   const Facts facts = gather_facts(model.graph);
   const Shares share = shares(model.graph, target);
@@ -174,6 +182,7 @@ void info(Cli& cli, const Model& model, const std::string& device_name) {
                      {"model", {{"path", model.graph.source}, {"sha256", model.graph.source_sha256}}},
                      {"module", model.graph.name},
                      {"ops", facts.ops},
+                     {"ops_read", ops_read},
                      {"memory_ops", facts.memory_ops},
                      {"library_ops", facts.library_ops},
                      {"opaque_ops", facts.opaque_ops},
@@ -189,11 +198,11 @@ void info(Cli& cli, const Model& model, const std::string& device_name) {
                      {"parameters", parameters},
                      {"result", to_text(entry.node(entry.root).shape)}});
   }
-  std::string text =
-      fmt::format("{} ({}): {} ops, {} memory-intensive, {} library calls{}\n", model.graph.name,
-                  model.graph.source, facts.ops, facts.memory_ops, facts.library_ops,
-                  facts.opaque_ops ? fmt::format(", {} opaque", facts.opaque_ops) : "");
-  text += fmt::format("{} parameters, {}; result {}\n\n", entry.parameters.size(),
+  std::string text = fmt::format(
+      "{} ({}): {}, {} memory-intensive, {}{}; {} as read\n", model.graph.name, model.graph.source,
+      counted(facts.ops, "op"), with_commas(facts.memory_ops), counted(facts.library_ops, "library call"),
+      facts.opaque_ops ? fmt::format(", {} opaque", facts.opaque_ops) : "", with_commas(ops_read));
+  text += fmt::format("{}, {}; result {}\n\n", counted(std::ssize(entry.parameters), "parameter"),
                       human_bytes(static_cast<double>(facts.parameter_bytes)),
                       result_text(entry.node(entry.root).shape));
   Table classes({"class", ">ops"});
@@ -229,7 +238,11 @@ void add_info(CLI::App& app, Cli& cli) {
   add_common(*command, cli,
              "  stitchwork info bert_base\n  stitchwork info my_model.hlo --json\n  stitchwork info "
              "my_model.onnx --dim batch=8");
-  command->callback([&cli, name, open, target] { info(cli, open->load(*name), *target); });
+  command->callback([&cli, name, open, target] {
+    Graph as_read;
+    const Model model = open->load(*name, nullptr, &as_read);
+    info(cli, model, ops_of(as_read), *target);
+  });
 }
 
 }  // namespace stitchwork

@@ -5,6 +5,7 @@
 #include "cli/cli.h"
 #include "cli/usage.h"
 #include "core/base/error.h"
+#include "core/base/format.h"
 #include "core/base/memory.h"
 #include "core/hlo/npy.h"
 
@@ -72,7 +73,8 @@ void write_inputs(const Cli& cli, const Model& model, const std::string& folder,
                                             {"folder", folder},
                                             {"parameters", parameters},
                                             {"result", to_text(entry.node(entry.root).shape)}});
-  cli.print(fmt::format("{}: {} arrays, from seed {}", folder, entry.parameters.size(), seed));
+  cli.print(
+      fmt::format("{}: {}, from seed {}", folder, counted(std::ssize(entry.parameters), "array"), seed));
 }
 
 }  // namespace

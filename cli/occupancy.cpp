@@ -61,8 +61,9 @@ void add_occupancy(CLI::App& app, Cli& cli) {
                  with_commas(l.per_sm), std::string(l.unit),
                  l.blocks == OccupancyLimit::kUnlimited ? "any" : with_commas(l.blocks)});
     cli.print(table.text());
-    cli.print(fmt::format("{}: {} blocks per SM, {} per wave, occupancy {:.1f}%, limited by {}", d.id,
-                          o.blocks_per_sm, o.blocks_per_wave, 100 * o.warps_ratio, o.limiter));
+    cli.print(fmt::format("{}: {} per SM, {} per wave, occupancy {}, limited by {}", d.id,
+                          counted(o.blocks_per_sm, "block"), o.blocks_per_wave, percent(o.warps_ratio),
+                          o.limiter));
   });
 }
 

@@ -103,7 +103,7 @@ void verify_file(Cli& cli, const VerifyFlags& flags) {
   const std::string& file = flags.file;
   refuse_dump(file, "verified: `stitchwork run DUMP --check` says whether it computes the model");
   const std::string text = read_file(file);
-  const Model model = flags.open.load(read_plan_header(text, file).model_path);
+  const Model model = flags.open.load(model_of_plan(read_plan_header(text, file).model_path, file));
   const FusionPlan plan = plan_from_json(model.graph, text, file);
   const std::vector<Verdict> problems = verify(model.graph, device(plan.device), plan);
   std::optional<GraphComparison> comparison;

@@ -38,9 +38,10 @@ void add_report(CLI::App& app, Cli& cli) {
     const std::string db = a->db.empty() ? default_store_path() : a->db;
     if (!std::filesystem::exists(db))
       throw Error(db, 0, 0, "no such store", "make one: stitchwork run MODEL --db FILE");
+    require_writable(a->output);
     cli.progress("writing " + a->output);
     if (a->paper.empty()) {
-      const Store store = Store::open(db);
+      const Store store = Store::read(db);
       ReportOptions options{a->experiment, a->kernels, {}};
       if (!a->pages.empty())
         options.pages = write_pages(cli, read_report(store, a->experiment), a->pages, a->output).trials;

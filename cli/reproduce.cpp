@@ -94,7 +94,10 @@ void run(Cli& cli, const ReproduceArguments& a) {
     const std::string time = left < 0 ? "" : fmt::format(", {:.0f} s left", left);
     cli.progress(of == 0 ? what : fmt::format("[{}/{}{}] {}", done, of, time, what));
   };
-  if (!a.output.empty()) require_document_form(a.output);  // before the long work
+  if (!a.output.empty()) {  // before the long work
+    require_document_form(a.output);
+    require_writable(a.output);
+  }
   Reproduction r = reproduce(a.paper, options);
   cli.progress("");
   if (!r.failures.empty()) cli.exit_code = kExitBadInput;

@@ -1,8 +1,11 @@
 // stitchwork run MODEL
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <iterator>
 #include <limits>
@@ -53,6 +56,17 @@ struct RunArguments {
   const CLI::Option* device = nullptr;  ///< whether it was given
 };
 
+/// There or to be made.
+void require_folder(const std::string& folder) {
+  std::error_code error;
+  std::filesystem::path there = std::filesystem::absolute(folder);
+  while (!std::filesystem::exists(there, error) && there.has_relative_path()) there = there.parent_path();
+  if (!std::filesystem::is_directory(there, error))
+    throw Error(folder, 0, 0, fmt::format("cannot be made: {} is no folder", there.string()));
+  if (::access(there.c_str(), W_OK) != 0)
+    throw Error(folder, 0, 0, fmt::format("cannot be written: {}", std::strerror(errno)));
+}
+
 void save_outputs(const std::string& folder, const std::vector<Literal>& outputs) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
@@ -64,8 +78,8 @@ void save_outputs(const std::string& folder, const std::vector<Literal>& outputs
 std::vector<std::string> counter_columns(const sim::Counters& c) {
   return {with_commas(static_cast<long long>(c.inst_executed)),
           human_bytes(32.0 * static_cast<double>(c.dram_read_transactions)),
-          human_bytes(32.0 * static_cast<double>(c.dram_write_transactions)),
-          fmt::format("{:.2f}", c.achieved_occupancy), fmt::format("{:.2f}", c.sm_efficiency)};
+          human_bytes(32.0 * static_cast<double>(c.dram_write_transactions)), percent(c.achieved_occupancy),
+          percent(c.sm_efficiency)};
 }
 
 /// The same columns of what Nsight Compute read.
@@ -77,10 +91,9 @@ std::vector<std::string> counter_columns(const cuda::ProfiledCounters& profiled)
   };
   const auto count = [](double value) { return with_commas(static_cast<long long>(value)); };
   const auto bytes = [](double sectors) { return human_bytes(32.0 * sectors); };
-  const auto share = [](double value) { return fmt::format("{:.2f}", value); };
   return {column("inst_executed", count), column("dram_read_transactions", bytes),
-          column("dram_write_transactions", bytes), column("achieved_occupancy", share),
-          column("sm_efficiency", share)};
+          column("dram_write_transactions", bytes), column("achieved_occupancy", percent),
+          column("sm_efficiency", percent)};
 }
 
 /// Of the whole program on a GPU.
@@ -105,6 +118,15 @@ std::string library_text(const RunResult& run) {
     text += fmt::format("{}library: {}{} by {}", text.empty() ? "" : "\n", made[0],
                         made.size() > 1 ? fmt::format(" and {} more", made.size() - 1) : "", by);
   return text;
+}
+
+/// Library calls that loops and branches made.
+std::int64_t calls_of_loops(const FusionPlan& plan, const RunResult& run) {
+  std::int64_t calls = 0;
+  for (std::size_t c = 0; c < plan.computations.size(); ++c)
+    calls += run.computations[c].runs *
+             std::ranges::count(plan.computations[c].plan.steps, StepKind::kLibrary, &PlanStep::kind);
+  return calls;
 }
 
 /// What the run's time is made of beside the kernels' rows, so that all rows add up to it.
@@ -132,7 +154,11 @@ std::vector<std::pair<std::string, double>> other_rows(const FusionPlan& plan, c
   if (control > 0) {
     for (const ComputationRun& part : run.computations)
       for (const KernelRun& kernel : part.kernels) control -= kernel.time_us;
-    rows.emplace_back("loops and branches, beside their kernels", control);
+    const std::int64_t calls = calls_of_loops(plan, run);
+    rows.emplace_back(calls == 0 ? "loops and branches, beside their kernels"
+                                 : fmt::format("loops and branches, beside their kernels: {}, gaps",
+                                               counted(calls, "library call")),
+                      control);
   }
   if (plan.steps.size() > 1) {
     const auto gaps = static_cast<double>(plan.steps.size() - 1);
@@ -226,44 +252,66 @@ TrialSpec trial_spec(const RunArguments& a) {
   return spec;
 }
 
-/// A row a kernel and other step; `profiled`: with counters that a GPU counted.
-std::string kernels_text(const Model& model, const TrialResult& result, bool simulated, bool profiled) {
+/// As many columns of a name as leave room for a table's numbers: what it begins and ends with.
+std::string shortened(const std::string& text) {
+  // A choice, not measured: the wider of the tables below takes some 65 of 120 columns for its numbers.
+  constexpr std::size_t kMost = 54, kEnd = 20;
+  if (text.size() <= kMost) return text;
+  return text.substr(0, kMost - kEnd - 3) + "..." + text.substr(text.size() - kEnd);
+}
+
+/// Calls visit(plan's kernel, run's kernel, name) of the entry, then of what loops and branches run.
+template <typename Visit>
+void for_each_run(const Model& model, const TrialResult& result, Visit visit) {
   const FusionPlan& plan = result.executable.plan;
-  std::vector<std::string> heads{"kernel", ">grid", ">block", ">barriers", ">regs"};
-  if (simulated || profiled)
-    for (const char* counter : {">inst_executed", ">DRAM read", ">DRAM write", ">occupancy", ">SM eff."})
-      heads.emplace_back(counter);
-  heads.push_back(fmt::format(">us ({})", name(simulated ? Method::kSimulated : Method::kMeasured)));
-  if (simulated) heads.emplace_back("limited by");
-  Table table(heads);
-  const auto add = [&](const KernelPlan& k, const KernelRun& r, const std::string& name) {
-    std::vector<std::string> row{name, fmt::to_string(k.launch.grid), fmt::to_string(k.launch.block),
-                                 fmt::to_string(k.launch.grid_barriers), fmt::to_string(r.registers)};
-    if (simulated)
-      for (std::string& counter : counter_columns(r.counters)) row.push_back(std::move(counter));
-    if (profiled)
-      for (std::string& counter : counter_columns(r.profiled)) row.push_back(std::move(counter));
-    row.push_back(fmt::format("{:.2f}", r.time_us));
-    if (simulated) row.push_back(limited_by(r.parts));
-    table.add(row);
-  };
   for (std::size_t i = 0; i < plan.kernels.size(); ++i)
-    add(plan.kernels[i], result.run.kernels[i], plan.kernels[i].id + " " + plan.kernels[i].name);
+    visit(plan.kernels[i], result.run.kernels[i], shortened(plan.kernels[i].id + " " + plan.kernels[i].name));
   for (std::size_t c = 0; c < plan.computations.size(); ++c) {
     const ComputationPlan& part = plan.computations[c];
     const std::string& computation = planned_graph(model.graph, plan).computation(part.computation).name;
     for (std::size_t i = 0; i < part.plan.kernels.size(); ++i) {
       const KernelPlan& k = part.plan.kernels[i];
       const KernelRun& r = result.run.computations[c].kernels[i];
-      add(k, r, fmt::format("{}: {} {}, {} times", computation, k.id, k.name, r.launches));
+      visit(k, r,
+            shortened(fmt::format("{}: {} {}, {}", computation, k.id, k.name, counted(r.launches, "time"))));
     }
   }
+}
+
+/// A row a kernel and other step: how it was launched, and its time.
+std::string kernels_text(const Model& model, const TrialResult& result, bool simulated) {
+  std::vector<std::string> heads{"kernel", ">grid", ">block", ">barriers", ">regs"};
+  heads.push_back(fmt::format(">us ({})", name(simulated ? Method::kSimulated : Method::kMeasured)));
+  if (simulated) heads.emplace_back("limited by");
+  Table table(heads);
+  for_each_run(model, result, [&](const KernelPlan& k, const KernelRun& r, const std::string& name) {
+    std::vector<std::string> row{name,
+                                 fmt::to_string(k.launch.grid),
+                                 fmt::to_string(k.launch.block),
+                                 fmt::to_string(k.launch.grid_barriers),
+                                 fmt::to_string(r.registers),
+                                 fmt::format("{:.2f}", r.time_us)};
+    if (simulated) row.push_back(limited_by(r.parts));
+    table.add(row);
+  });
+  const FusionPlan& plan = result.executable.plan;
   for (const auto& [what, us] : other_rows(plan, result.run, device(plan.device))) {
     std::vector<std::string> row(heads.size(), "");
     row[0] = what;
-    row[heads.size() - (simulated ? 2 : 1)] = fmt::format("{:.2f}", us);
+    row[5] = fmt::format("{:.2f}", us);
     table.add(row);
   }
+  return table.text();
+}
+
+/// A row a kernel: what was counted, by the simulator or, `profiled`, by a GPU.
+std::string counters_text(const Model& model, const TrialResult& result, bool profiled) {
+  Table table({"kernel", ">inst_executed", ">DRAM read", ">DRAM write", ">occupancy", ">SM eff."});
+  for_each_run(model, result, [&](const KernelPlan&, const KernelRun& r, const std::string& name) {
+    std::vector<std::string> row = profiled ? counter_columns(r.profiled) : counter_columns(r.counters);
+    row.insert(row.begin(), name);
+    table.add(row);
+  });
   return table.text();
 }
 
@@ -271,6 +319,8 @@ void run(Cli& cli, const RunArguments& a) {
   if (a.counters && a.backend != "cuda")
     throw Error("--counters reads a GPU's: simulated runs count by themselves",
                 "leave it out, or use --backend cuda");
+  if (!a.trace.empty()) require_writable(a.trace);  // before the long work, as all that it writes to
+  if (!a.outputs.empty()) require_folder(a.outputs);
   const std::string db = a.db.empty() ? default_store_path() : a.db;
   const std::filesystem::path folder = std::filesystem::path(db).parent_path();
   std::error_code none;
@@ -280,7 +330,7 @@ void run(Cli& cli, const RunArguments& a) {
   TrialSpec spec = trial_spec(a);
   Model model;
   if (a.plan.plan_file.empty()) {
-    if (a.plan.model.empty()) throw Error("no model given", "name a file or dataset, or give --plan FILE");
+    if (a.plan.model.empty()) throw no_model();
     model = a.plan.open.load(a.plan.model);
   } else {
     Planned planned = load_planned(a.plan);
@@ -309,7 +359,7 @@ void run(Cli& cli, const RunArguments& a) {
 
   const FusionPlan& plan = result.executable.plan;
   const bool simulated = a.backend == "sim";
-  cli.print(kernels_text(model, result, simulated, a.counters));
+  cli.print(kernels_text(model, result, simulated));
   const bool modelled = std::any_of(result.run.steps.begin(), result.run.steps.end(),
                                     [](const StepRun& step) { return step.method == Method::kModelled; });
   cli.print(fmt::format(
@@ -318,6 +368,7 @@ void run(Cli& cli, const RunArguments& a) {
       : modelled ? std::string("sum of steps: kernels measured, what the CPU computed modelled")
                  : std::string("sum of steps, measured")));
   if (!simulated) cli.print(repeated_text(result.run));
+  if (simulated || a.counters) cli.print("\n" + counters_text(model, result, a.counters) + "\n");
   if (!result.run.library_calls.empty()) cli.print(library_text(result.run));
   print_checks(cli, result.executable);
   for (const sim::Finding& f : result.run.findings) cli.err << fmt::format("stitchwork: {}\n", to_text(f));

@@ -90,7 +90,7 @@ Error usage_error(const CLI::App& app, std::vector<std::string> words, const CLI
                    hint(near(words[used], known)));
     const std::string option = unknown_option(command, words);
     if (option.empty())
-      return Error("which command?", fmt::format("one of {}; {}", fmt::join(known, ", "), help));
+      return Error("no command given", fmt::format("one of {}; {}", fmt::join(known, ", "), help));
     const std::vector<std::string> those = commands_with(command, option);
     return Error(fmt::format("{} has no option {}", full_name(command), option),
                  those.empty() ? hint(near(option, options_of(command)))
@@ -101,8 +101,19 @@ Error usage_error(const CLI::App& app, std::vector<std::string> words, const CLI
       !option.empty() && dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr)
     return Error(fmt::format("{} has no option {}", full_name(command), option),
                  hint(near(option, options_of(command))));
-  return Error(fmt::format("{}: {}", full_name(command), one_line(error.what())), help);
+  const std::string said = one_line(error.what());
+  const std::size_t colon = std::min(said.find(": "), said.size());  // "NAME: what", "what: words"
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && colon < said.size())
+    return Error(fmt::format("{} takes no '{}' there", full_name(command), said.substr(colon + 2)), help);
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr && said.ends_with(" missing"))
+    return Error(fmt::format("{}: {} needs a value", full_name(command), said.substr(0, colon)), help);
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr && said.find(": At Most 1 ") == colon)
+    return Error(fmt::format("{}: {} is given more than once", full_name(command), said.substr(0, colon)),
+                 help);
+  return Error(fmt::format("{}: {}", full_name(command), said), help);
 }
+
+UsageError no_model() { return UsageError("no model given", "name a file or dataset, or give --plan FILE"); }
 
 void add_seed(CLI::App& command, std::uint64_t& seed, const std::string& help) {
   command

@@ -10,6 +10,14 @@
 
 namespace stitchwork {
 
+/// Wrong usage that shows only once the command runs: the exit code is that of any other.
+struct UsageError : Error {
+  using Error::Error;
+};
+
+/// Neither MODEL nor --plan.
+UsageError no_model();
+
 /// "stitchwork", "stitchwork experiment run".
 std::string full_name(const CLI::App& command);
 

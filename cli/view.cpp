@@ -33,6 +33,7 @@ void check_arguments(const ViewArguments& a) {
   if (a.plan.model.empty() && a.plan.plan_file.empty()) throw CLI::RequiredError("MODEL");
   if (fs::path(a.output).extension() != ".html")
     throw Error(a.output, 0, 0, "a page is written as .html", "for example -o view.html");
+  require_writable(a.output);
   for (auto at = a.planners.begin(); at != a.planners.end(); ++at) {
     planner(*at);
     if (std::find(a.planners.begin(), at, *at) != at)

@@ -189,6 +189,17 @@ Model read_stream(const std::string& path, const std::string& name, const OnnxOp
 
 }  // namespace
 
+std::string model_of_plan(const std::string& model, const std::string& plan_file) {
+  std::error_code error;
+  if (fs::exists(model, error)) return model;
+  const fs::path beside = fs::path(plan_file).parent_path() / model;  // `model` alone where it is absolute
+  if (fs::is_regular_file(beside, error)) return beside.string();
+  const std::vector<Dataset> known = datasets();
+  if (find(known, model) != nullptr) return model;
+  throw Error(plan_file, 0, 0, fmt::format("its model {} is not there", model),
+              "say where it is now: MODEL beside --plan, where the command takes both; or plan it again");
+}
+
 Model load_model(const std::string& name, const OnnxOptions& options, OpTrace* trace, Graph* as_read) {
   std::error_code error;
   Model model;

@@ -41,6 +41,10 @@ struct Model {
   std::vector<std::string> left_out;
 };
 
+/// Where the model is that a saved plan names: as it is named, or the same way from the plan's folder. Throws
+/// Error naming the plan where it is neither there nor a dataset.
+std::string model_of_plan(const std::string& model, const std::string& plan_file);
+
 /// `name` is a path (.hlo, .txt, .onnx, each also .gz) or a dataset's name; `options` are for ONNX models.
 /// Throws Error naming close dataset names if neither.
 /// `trace`: takes what became of the ops of the file; `as_read`: the module before any pass.

@@ -1,5 +1,6 @@
 #include "experiments/store.h"
 
+#include <fcntl.h>
 #include <pwd.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -265,6 +266,49 @@ Store Store::open(const std::string& path, std::chrono::milliseconds wait) {
   // check_header looks, and not only in a log that a kill may leave behind.
   migrate(db);
   write_ahead(db, wait);
+  opened().add(path);
+  return store;
+}
+
+namespace {
+
+/// As SQLite's URIs write it (sqlite.org/uri.html): of a file that nobody changes.
+std::string unchanging(const std::string& path) {
+  std::string uri = "file:";
+  for (const char c : path)
+    uri += c == '?' || c == '#' || c == '%' ? fmt::format("%{:02x}", c) : std::string(1, c);
+  return uri + "?immutable=1";
+}
+
+bool may_be_written(const std::string& path) {
+  const fs::path folder = fs::absolute(path).parent_path();
+  const auto may = [](const std::string& name) {
+    return ::faccessat(AT_FDCWD, name.c_str(), W_OK, AT_EACCESS) == 0;
+  };
+  return may(path) && may(folder.string());
+}
+
+}  // namespace
+
+Store Store::read(const std::string& path, std::chrono::milliseconds wait) {
+  if (may_be_written(path)) return open(path, wait);
+  const char* copied =
+      "copy it, with the files of its name that end in -wal and -shm, to where you may write";
+  if (!opened().knows(path)) check_store_header(path);
+  std::error_code error;
+  if (const auto log = fs::file_size(path + "-wal", error); !error && log > 0)
+    throw Error(path, 0, 0, "cannot be read without writing: a run has not ended in it", copied);
+  Store store(path);
+  sqlite3* db = nullptr;
+  const int status =
+      sqlite3_open_v2(unchanging(path).c_str(), &db, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, nullptr);
+  store.db_.reset(db);
+  if (db != nullptr) ++open_now;
+  if (status != SQLITE_OK)
+    throw Error(path, 0, 0, fmt::format("cannot be opened: {}", sqlite3_errmsg(db)), "check its permissions");
+  Statement version(db, "PRAGMA user_version");
+  if (version.step() && version.integer(0) < static_cast<std::int64_t>(migrations().size()))
+    throw Error(path, 0, 0, "is of an older version, and cannot be written", copied);
   opened().add(path);
   return store;
 }

@@ -35,6 +35,9 @@ class Store {
   /// if it cannot be written, is not a Stitchwork store, or is newer than this program. Another process may
   /// be writing: `wait` is how long it is waited for, here and later.
   static Store open(const std::string& path, std::chrono::milliseconds wait = std::chrono::seconds(30));
+  /// Opens a store that is there, to be read. Where nothing can be written (a folder of another user, an
+  /// archive) it is read as it is; its version has to be this program's then.
+  static Store read(const std::string& path, std::chrono::milliseconds wait = std::chrono::seconds(30));
   ~Store();
   Store(Store&&) noexcept;
   Store& operator=(Store&&) noexcept;

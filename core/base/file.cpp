@@ -17,15 +17,50 @@
 namespace stitchwork {
 namespace {
 
+namespace fs = std::filesystem;
+
 /// Of a file once decompressed. Derived from what protobuf, which ONNX is written in, takes at most: 2 GiB. A
 /// page of gzip could ask for any amount.
 constexpr std::size_t kMaxDecompressed = std::size_t{1} << 31;
+
+/// The file that `path` leads to, which need not be there: a link stays one.
+fs::path written_through(const fs::path& path) {
+  // Linux: behind 40 links opening says ELOOP.
+  constexpr int kMostLinks = 40;
+  std::error_code error;
+  if (const fs::path found = fs::canonical(path, error); !error) return found;
+  fs::path at = path;
+  for (int links = 0; links < kMostLinks && fs::is_symlink(at, error); ++links)
+    at = at.parent_path() / fs::read_symlink(at, error);  // the link's words alone where they are absolute
+  return at;
+}
+
+void require_file_name(const std::string& path, const fs::file_status& status) {
+  if (path == "-")  // stdin, where a model is asked for
+    throw Error(path, 0, 0, "names no file", "standard output is /dev/stdout; a file of that name is ./-");
+  if (fs::is_directory(status)) throw Error(path, 0, 0, "is a folder", "name a file in it");
+}
+
+Error not_written(const std::string& path, int reason) {
+  return Error(path, 0, 0, fmt::format("cannot be written: {}", std::strerror(reason)),
+               reason == ENOSPC ? "free space, or write to another disk"
+                                : "check that the folder exists and may be written to");
+}
+
+/// `name`: what an error calls it.
+void write_parts(const fs::path& path, std::initializer_list<std::string_view> parts,
+                 const std::string& name) {
+  std::ofstream out(path, std::ios::binary);
+  for (const std::string_view text : parts) out.write(text.data(), static_cast<std::streamsize>(text.size()));
+  out.flush();
+  if (!out) throw not_written(name, errno);
+}
 
 }  // namespace
 
 std::string read_file(const std::string& path) {
   std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) throw Error(path, 0, 0, "is a folder, not a file");
+  if (fs::is_directory(path, ignored)) throw Error(path, 0, 0, "is a folder, not a file");
   std::ifstream in(path, std::ios::binary);
   if (!in) throw Error(path, 0, 0, fmt::format("cannot be read: {}", std::strerror(errno)));
   std::ostringstream text;
@@ -36,11 +71,11 @@ std::string read_file(const std::string& path) {
 // zlib reads compressed and plain files alike.
 std::string read_decompressed(const std::string& path, std::string_view kinds) {
   std::error_code ignored;
-  const std::filesystem::file_status status = std::filesystem::status(path, ignored);
-  if (!std::filesystem::exists(status)) {
+  const fs::file_status status = fs::status(path, ignored);
+  if (!fs::exists(status)) {
     throw Error(path, 0, 0, "no such file", fmt::format("give the path of a {} file", kinds));
   }
-  if (std::filesystem::is_directory(status)) {
+  if (fs::is_directory(status)) {
     throw Error(path, 0, 0, "this is a directory", fmt::format("give the path of a {} file", kinds));
   }
   const std::unique_ptr<gzFile_s, int (*)(gzFile)> file(gzopen(path.c_str(), "rb"), gzclose);
@@ -71,26 +106,33 @@ std::string read_decompressed(const std::string& path, std::string_view kinds) {
   return text;
 }
 
+void require_writable(const std::string& path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  require_file_name(path, status);
+  const bool itself = fs::exists(status) && !fs::is_regular_file(status);
+  const fs::path asked =
+      itself ? fs::path(path) : written_through(path).parent_path() / ".";  // of folders alone
+  if (::access(asked.c_str(), W_OK) != 0) throw not_written(path, errno);
+}
+
 void write_file(const std::string& path, std::string_view text) { write_file(path, {text}); }
 
 void write_file(const std::string& path, std::initializer_list<std::string_view> parts) {
-  namespace fs = std::filesystem;
-  const std::string temporary = fmt::format("{}.{}.tmp", path, ::getpid());
   std::error_code error;
-  {
-    std::ofstream out(temporary, std::ios::binary);
-    for (const std::string_view text : parts)
-      out.write(text.data(), static_cast<std::streamsize>(text.size()));
-    out.flush();
-    if (!out) {
-      const int reason = errno;
-      fs::remove(temporary, error);
-      throw Error(path, 0, 0, fmt::format("cannot be written: {}", std::strerror(reason)),
-                  reason == ENOSPC ? "free space, or write to another disk"
-                                   : "check that the folder exists and may be written to");
-    }
+  const fs::file_status status = fs::status(path, error);
+  require_file_name(path, status);
+  if (fs::exists(status) && !fs::is_regular_file(status)) return write_parts(path, parts, path);
+  const fs::path target = written_through(path);
+  if (fs::is_symlink(target, error)) return write_parts(target, parts, path);  // a circle: says so
+  const fs::path temporary = fmt::format("{}.{}.tmp", target.string(), ::getpid());
+  try {
+    write_parts(temporary, parts, path);
+  } catch (const Error&) {
+    fs::remove(temporary, error);
+    throw;
   }
-  fs::rename(temporary, path, error);
+  fs::rename(temporary, target, error);
   if (error) {
     std::error_code ignored;
     fs::remove(temporary, ignored);

@@ -53,8 +53,8 @@ const Literal& NodeContext::known(int i) {
       Error(fmt::format(
                 "input {} ('{}') decides the shape of the result, and depends on the model's input '{}'", i,
                 name, value.depends_on),
-            fmt::format("give that input's value: --value {}=FILE.npy, or numbers, as in --value {}=2,3",
-                        value.depends_on, value.depends_on)),
+            fmt::format("give that input's value: --value {0}=7, --value {0}=2,3 or --value {0}=FILE.npy",
+                        value.depends_on)),
       {{OnnxQuestion::Kind::kValue, value.depends_on, {}, {}}});
 }
 

@@ -79,7 +79,7 @@ PlannedPtr load_plan(const QString& name, const OnnxOptions& options, OpTrace* t
   if (is_dump(file)) return load_dump(file, trace, progress);
   const std::string text = read_file(file);
   const PlanHeader header = read_plan_header(text, file);
-  auto model = std::make_shared<Model>(load_model(header.model_path, options, trace));
+  auto model = std::make_shared<Model>(load_model(model_of_plan(header.model_path, file), options, trace));
   if (model->graph.source_sha256 != header.model_sha256)
     throw Error(file, 0, 0,
                 fmt::format("made for another version of {} (sha256 {}, the file's is {})", header.model_path,

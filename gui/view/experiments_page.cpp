@@ -133,7 +133,7 @@ void ExperimentsPage::open_store(const QString& file) {
         if (!QFileInfo::exists(file))
           throw Error(file.toStdString(), 0, 0, "no such store",
                       "`stitchwork run` and `stitchwork experiment run` make one");
-        return std::make_shared<const ReportData>(read_report(Store::open(file.toStdString(), kWait), ""));
+        return std::make_shared<const ReportData>(read_report(Store::read(file.toStdString(), kWait), ""));
       },
       [this, file](std::shared_ptr<const ReportData> data) {
         data_ = std::move(data);
@@ -144,7 +144,7 @@ void ExperimentsPage::open_store(const QString& file) {
 
 void ExperimentsPage::write_report(const QString& file) {
   session_.write(file, [store = file_.toStdString(), path = file.toStdString()] {
-    return report_bytes(Store::open(store, kWait), {}, path);
+    return report_bytes(Store::read(store, kWait), {}, path);
   });
 }
 

@@ -94,6 +94,64 @@ TEST_F(FirstDay, ViewShowsASavedPlan) {
               ::testing::ElementsAre("xla", "astitch"));
 }
 
+TEST_F(FirstDay, APlanFindsItsModelFromAnotherFolderOrSaysThatItIsNotThere) {
+  fs::create_directories(folder_ / "made");
+  write_file(path("m.hlo"), "HloModule m\nENTRY e { p = f32[8] parameter(0)  ROOT r = f32[8] tanh(p) }\n");
+  const fs::path before = fs::current_path();
+  fs::current_path(folder_ / "made");
+  const CommandResult made = run_command("plan ../m.hlo -o plan.json");
+  fs::current_path(folder_);
+  const CommandResult found = run_command("verify made/plan.json");
+  fs::current_path(before);
+  ASSERT_EQ(made.exit_code, 0) << made.err;
+  EXPECT_EQ(found.exit_code, 0) << found.err;
+  fs::rename(path("m.hlo"), path("moved.hlo"));
+  for (const char* command : {"verify ", "explain r --plan ", "plan --plan "})
+    EXPECT_THAT(run_command(command + path("made/plan.json")).err,
+                HasSubstr(path("made/plan.json") + ": its model ../m.hlo is not there; say where it is now"))
+        << command;
+  EXPECT_EQ(run_command("explain " + path("moved.hlo") + " r --plan " + path("made/plan.json")).exit_code, 0);
+}
+
+TEST_F(FirstDay, AnOpOfASavedPlanIsExplainedWhereverThePlanStands) {
+  const std::string plan = path("plan.json");
+  ASSERT_EQ(run_command("plan fig7 -p xla -o " + plan).exit_code, 0);
+  const std::string said = run_command("explain fig7 power.1 -p xla").out;
+  EXPECT_THAT(said, HasSubstr("power.1 = "));
+  for (const std::string& line :
+       {"explain --plan " + plan + " power.1", "explain power.1 --plan " + plan,
+        "explain fig7 power.1 --plan " + plan, "explain fig7 --plan " + plan + " power.1"})
+    EXPECT_EQ(run_command(line).out, said) << line;
+}
+
+TEST_F(FirstDay, WhereNothingCanBeWrittenNothingIsRun) {
+  write_file(path("file"), "text");
+  const std::string db = " --db " + path("runs.db");
+  for (const std::string& line :
+       {"run fig7 --trace " + path("no/t.json") + db, "run fig7 --outputs " + path("file") + db,
+        "run fig7 --outputs " + path("file/out") + db}) {
+    const CommandResult said = run_command(line);
+    EXPECT_EQ(said.exit_code, 1) << line;
+    EXPECT_THAT(said.err, ::testing::MatchesRegex("stitchwork: .* cannot be (written|made): .*\n")) << line;
+    EXPECT_FALSE(fs::exists(path("runs.db"))) << line;
+  }
+  EXPECT_EQ(run_command("run fig7 --outputs " + path("new/out") + db).exit_code, 0);
+  EXPECT_TRUE(fs::exists(path("new/out/out0.npy")));
+}
+
+TEST_F(FirstDay, WhatIsSaidOfEveryLayerIsSaidOfAFew) {
+  std::ostringstream out, err;
+  Executable executable;
+  for (int i = 0; i < 7; ++i)
+    executable.checks.push_back(
+        {"compile", fmt::format("add_{}", i), "", {false, "compile.spills", "spilled"}});
+  executable.checks.push_back({"compile", "sub_1", "", {false, "compile.retry", "again"}});
+  print_checks(Cli{out, err}, executable);
+  EXPECT_THAT(err.str(), ::testing::AllOf(HasSubstr("add_3: spilled"), Not(HasSubstr("add_4: spilled")),
+                                          HasSubstr("3 more [compile.spills] (--json)\n"),
+                                          HasSubstr("sub_1: again"), Not(HasSubstr("more [compile.retry]"))));
+}
+
 TEST_F(FirstDay, AFindingOfPtxStandsAlone) {
   write_file(path("k.ptx"), R"(.version 7.0
 .target sm_70

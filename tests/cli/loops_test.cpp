@@ -100,5 +100,23 @@ TEST_F(LoopCommands, WhatCompareSaysIsLaunchedARunLaunches) {
   }
 }
 
+TEST_F(LoopCommands, ARunSaysHowManyLibraryCallsItsLoopsMade) {
+  if (!find_nvrtc() && !find_clang()) GTEST_SKIP() << "no compiler";
+  std::ofstream(path("products.hlo"))
+      << "HloModule products\n"
+         "more { s = (s32[], f32[8,8]) parameter(0)\n i = s32[] get-tuple-element(s), index=0\n"
+         " n = s32[] constant(5)\n ROOT c = pred[] compare(i, n), direction=LT }\n"
+         "body { s = (s32[], f32[8,8]) parameter(0)\n i = s32[] get-tuple-element(s), index=0\n"
+         " x = f32[8,8] get-tuple-element(s), index=1\n"
+         " d = f32[8,8] dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n t = f32[8,8] "
+         "tanh(d)\n"
+         " o = s32[] constant(1)\n j = s32[] add(i, o)\n ROOT r = (s32[], f32[8,8]) tuple(j, t) }\n"
+         "ENTRY e { x = f32[8,8] parameter(0)\n zero = s32[] constant(0)\n"
+         " a = (s32[], f32[8,8]) tuple(zero, x)\n w = (s32[], f32[8,8]) while(a), condition=more, body=body\n"
+         " ROOT r = f32[8,8] get-tuple-element(w), index=1 }\n";
+  EXPECT_THAT(run_command({"run", path("products.hlo"), "--planner", "xla", "--db", path("runs.db")}).out,
+              HasSubstr("loops and branches, beside their kernels: 5 library calls, gaps"));
+}
+
 }  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cctype>
 #include <filesystem>
 #include <regex>
 
@@ -62,6 +63,34 @@ TEST(Man, EveryOptionOfEveryCommandIsOnItsPage) {
           << command;
   }
   EXPECT_GT(options, 200);
+  fs::remove_all(folder);
+}
+
+TEST(Man, EveryOptionOfEveryCommandIsInTheDocuments) {
+  const fs::path folder = fs::path(::testing::TempDir()) / "man_documents_test",
+                 docs = STITCHWORK_SOURCE_DIR "/docs";
+  fs::remove_all(folder);
+  ASSERT_EQ(run_command("man -o " + folder.string()).exit_code, 0);
+  std::string all;
+  for (const auto& entry : fs::recursive_directory_iterator(docs))
+    if (entry.path().extension() == ".md") all += read_file(entry.path().string());
+  const std::string command_line = read_file((docs / "cli.md").string());
+  // An option ends where its name does: `--dim` is not in `--dimension`.
+  const auto is_in = [](const std::string& text, const std::string& option) {
+    for (std::size_t at = text.find(option); at != text.npos; at = text.find(option, at + 1)) {
+      const char next = at + option.size() < text.size() ? text[at + option.size()] : ' ';
+      if (next != '-' && std::isalnum(static_cast<unsigned char>(next)) == 0) return true;
+    }
+    return false;
+  };
+  const std::regex option(R"(\\fB(\\-\\-[\w\\-]+)\\fR)");
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const std::string page = entry.path().stem().string(), text = read_file(entry.path().string());
+    for (std::sregex_iterator at(text.begin(), text.end(), option), end; at != end; ++at) {
+      const std::string name = std::regex_replace((*at)[1].str(), std::regex(R"(\\)"), "");
+      EXPECT_TRUE(is_in(page == "stitchwork-run" ? command_line : all, name)) << page << ": " << name;
+    }
+  }
   fs::remove_all(folder);
 }
 

@@ -167,7 +167,8 @@ TEST_F(Dumps, AreRightAndHeldToTheirSchema) {
       EXPECT_GT(step["time_us"], 0);
       EXPECT_EQ(step["method"], step["kind"] == "kernel" ? "simulated" : "modelled");
       EXPECT_FALSE(step["instruction"].get<std::string>().empty());
-      EXPECT_FALSE(step["ops"].empty());
+      // A copy of a parameter stands for no op of the model.
+      EXPECT_TRUE(step["kind"] == "copy" || !step.at("ops").empty()) << step;
     }
   }
 }

@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -44,7 +46,7 @@ TEST(Usage, AMistypedCommandIsNamedWithTheNearest) {
 }
 
 TEST(Usage, NoCommandAtAllListsThem) {
-  expect_usage("", AllOf(HasSubstr("which command?"), HasSubstr("explain")));
+  expect_usage("", AllOf(HasSubstr("no command given; one of "), HasSubstr("explain")));
 }
 
 TEST(Usage, AnOptionInFrontOfItsCommandIsNamedWithThoseThatHaveIt) {
@@ -64,12 +66,21 @@ TEST(Usage, WhatIsMissingIsNamed) {
   expect_usage("explain fig7", HasSubstr("OP is required"));
   expect_usage("compare", HasSubstr("MODEL is required"));
   expect_usage("run fig7 --backend gpu", HasSubstr("gpu"));
+  expect_usage("plan", HasSubstr("no model given; name a file or dataset"));
+  expect_usage("run", HasSubstr("no model given; name a file or dataset"));
+  const CommandResult no_value = run_command("plan fig7 --planner");  // "--json" behind it would be one
+  EXPECT_EQ(no_value.exit_code, 2);
+  EXPECT_EQ(no_value.err,
+            "stitchwork: stitchwork plan: --planner needs a value; `stitchwork plan --help` shows how\n");
+  expect_usage("plan fig7 -p xla -p tvm", HasSubstr("plan: --planner is given more than once"));
+  expect_usage("plan fig7 further", HasSubstr("plan takes no 'further' there"));
 }
 
 TEST(Usage, SeedsThatWrapAroundAreRefused) {
   for (const char* seed : {"-1", "99999999999999999999", "1.5", "1e3"})
     expect_usage(std::string("inputs fig7 -o unused --seed=") + seed, HasSubstr("no whole number"));
   expect_usage("inputs fig7 -o unused --seed=", HasSubstr("--seed"));
+  expect_usage("advise fig7 --count=-1", HasSubstr("--count"));
 }
 
 TEST(Usage, AdviceNamesNoOverrideThatIsRefused) {
@@ -108,6 +119,44 @@ TEST(Usage, InfoOfAModelFitsATerminal) {
     if (dataset.large) continue;
     std::istringstream lines(run_command("info " + dataset.name).out);
     for (std::string text; std::getline(lines, text);) EXPECT_LE(text.size(), 120u) << text;
+  }
+}
+
+TEST(Usage, HelpFitsATerminal) {
+  for (const char* command :
+       {"", "plan", "run", "compile", "view", "ptx run", "report", "experiment", "info"}) {
+    std::istringstream lines(run_command(std::string(command) + " --help").out);
+    for (std::string text; std::getline(lines, text);)
+      EXPECT_TRUE(text.size() <= 120u || text.starts_with("  stitchwork ")) << text;  // but examples
+  }
+}
+
+TEST(Usage, HelpKeepsItsLines) {
+  EXPECT_THAT(run_command("plan --help").out,
+              HasSubstr("\n                              graph = the canonical"));
+}
+
+TEST(Usage, TablesOfPlansAndRunsFitATerminal) {
+  const std::string db = " --db " + ::testing::TempDir() + "/tables.db";
+  std::filesystem::remove(::testing::TempDir() + "/tables.db");
+  for (const std::string& line :
+       {"run bert_tiny" + db, "run rnn_tiny --mode sampled" + db, "experiment limits adhoc" + db,
+        std::string("compare fig7 --devices v100-sxm2,h100-sxm,a100-pcie-40")}) {
+    const CommandResult said = run_command(line);
+    EXPECT_EQ(said.exit_code, 0) << said.err;
+    std::istringstream lines(said.out);
+    for (std::string text; std::getline(lines, text) && !text.starts_with("kernels limited by ");)
+      EXPECT_TRUE(text.size() <= 120u || text.starts_with("astitch: ")) << text;  // a sentence
+  }
+}
+
+TEST(Usage, InfoCountsTheOpsThatDatasetsCounts) {
+  for (const char* name : {"bert_tiny", "bi_rnn_tiny", "vit_b16_tiny"}) {
+    const std::string said = run_command(std::string("datasets --json ") + name).out;
+    const auto counted = nlohmann::json::parse(said).at("datasets").at(0).at("ops").get<int>();
+    EXPECT_EQ(nlohmann::json::parse(run_command(std::string("info --json ") + name).out).at("ops_read"),
+              counted)
+        << name;
   }
 }
 
@@ -176,8 +225,8 @@ TEST(Usage, AModelComesFromStandardInput) {
 
 /// Takes nothing, as /dev/full.
 struct Full : std::streambuf {
-  int overflow(int) override { return traits_type::eof(); }
-  std::streamsize xsputn(const char*, std::streamsize) override { return 0; }
+  int overflow(int) override { return errno = ENOSPC, traits_type::eof(); }
+  std::streamsize xsputn(const char*, std::streamsize) override { return errno = ENOSPC, 0; }
 };
 
 TEST(Usage, OutputThatDoesNotArriveIsAnError) {
@@ -192,7 +241,7 @@ TEST(Usage, OutputThatDoesNotArriveIsAnError) {
     std::ostream out(&full);
     std::ostringstream err;
     EXPECT_EQ(run_cli(static_cast<int>(words.size()), words.data(), out, err), 1) << words.back();
-    EXPECT_THAT(err.str(), HasSubstr("stdout: cannot be written"));
+    EXPECT_EQ(err.str(), "stitchwork: stdout: cannot be written: No space left on device\n");
   }
 }
 

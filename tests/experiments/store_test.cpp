@@ -106,6 +106,33 @@ TEST(Store, RefusesAFileItMayNotWrite) {
   expect_refused(path, HasSubstr("cannot be written"));
 }
 
+TEST(Store, IsReadWhereNothingCanBeWritten) {
+  const fs::path folder = fs::path(testing::test_folder()) / "archive 100%#1";
+  const std::string path = (folder / "runs.db").string();
+  { const Store store = Store::open(path); }
+  fs::permissions(path, fs::perms{0444});
+  // Who may write everywhere is somebody else for this test.
+  const bool root = ::geteuid() == 0;
+  const auto said = [&]() -> std::string {
+    fs::permissions(folder, fs::perms{0555});
+    if (root && ::seteuid(65534) != 0) return "nobody else to be";
+    std::string text = "read";
+    try {
+      const Store store = Store::read(path);
+      EXPECT_EQ(count(store, "SELECT count(*) FROM trial"), 0);
+    } catch (const Error& e) {
+      text = e.what();
+    }
+    if (root && ::seteuid(0) != 0) text += ", and nobody else again";
+    fs::permissions(folder, fs::perms{0755});
+    return text;
+  };
+  EXPECT_EQ(said(), "read");
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder), fs::directory_iterator()), 1);
+  write_file(path + "-wal", "what a run has not ended");
+  EXPECT_THAT(said(), HasSubstr("a run has not ended in it; copy it"));
+}
+
 TEST(Store, MakesItsFolderAndOpensAgain) {
   const std::string path = testing::test_folder() + "/a/b/runs.db";
   { const Store store = Store::open(path); }
