@@ -12,6 +12,7 @@
 namespace stitchwork::tvm {
 namespace {
 
+/// TVM's GraphPartitioner: three.
 constexpr int kPhases = 3;
 
 /// What the nodes between one and where its paths meet must be.
