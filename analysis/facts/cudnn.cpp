@@ -11,7 +11,7 @@ namespace {
 /// included.
 constexpr std::size_t kMostSpatial = 3;
 
-std::int64_t at(const Shape& shape, int d) { return shape.dims[static_cast<std::size_t>(d)]; }
+std::int64_t extent_of(const Shape& shape, int d) { return shape.dims[static_cast<std::size_t>(d)]; }
 
 Verdict windows_verdict(const Node& node, const Shape& input, const ConvolutionDims& labels) {
   const std::vector<WindowDim> window = window_of(node, static_cast<int>(labels.input_spatial.size()));
@@ -29,10 +29,10 @@ Verdict windows_verdict(const Node& node, const Shape& input, const ConvolutionD
       return Verdict::no("cudnn.base-dilation",
                          fmt::format("cuDNN does not spread the input, here by {}", w.base_dilation));
     // What lies behind the last window is never read: only the number of windows tells of pad_high.
-    const std::int64_t extent = at(input, labels.input_spatial[s]) + 2 * w.pad_low,
+    const std::int64_t extent = extent_of(input, labels.input_spatial[s]) + 2 * w.pad_low,
                        covered = (w.size - 1) * w.window_dilation + 1,
                        windows = extent < covered ? 0 : (extent - covered) / w.stride + 1;
-    if (w.pad_low < 0 || windows != at(node.shape, labels.output_spatial[s]))
+    if (w.pad_low < 0 || windows != extent_of(node.shape, labels.output_spatial[s]))
       return Verdict::no("cudnn.padding", fmt::format("cuDNN pads both sides alike and by no less than 0, "
                                                       "here by {} and {}",
                                                       w.pad_low, w.pad_high));
@@ -59,7 +59,7 @@ Verdict cudnn_adds(const Node& node, const Shape& input, const Shape& kernel) {
   if (!verdict) return verdict;
   const ConvolutionDims labels = parse_dim_labels(other_attribute(node, "dim_labels"));
   const std::int64_t groups = other_integer(node, "feature_group_count", 1);
-  if (groups > 1 && groups == at(input, labels.input_feature))
+  if (groups > 1 && groups == extent_of(input, labels.input_feature))
     return Verdict::no("cudnn.depthwise", "cuDNN adds to depthwise convolutions for more than a kernel does");
   return verdict;
 }
