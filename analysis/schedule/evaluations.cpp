@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <iterator>
 #include <limits>
-#include <map>
 #include <mutex>
 #include <optional>
 #include <tuple>
@@ -326,9 +325,9 @@ std::variant<KernelEvaluations, NodeId> evaluations_within_maps(const Computatio
 int most_maps(const Computation& computation, const KernelEvaluations& evaluations) {
   int most = 0;
   for (const GroupEvaluations& group : evaluations) {
-    std::map<NodeId, int> maps;
+    std::unordered_map<NodeId, int> maps;
     for (const Evaluation& e : group.values)
-      if (!e.load && def(computation.node(e.op).op).instructions > 0) most = std::max(most, ++maps[e.op]);
+      if (!e.load && counts_maps_of(computation, e.op)) most = std::max(most, ++maps[e.op]);
   }
   return most;
 }
