@@ -100,7 +100,10 @@ class Closeness {
     if (all_readers && subject != kNoNode && buffer_of(computation_, subject) == at_.value) return 5;
     if (subject == kNoNode || !contains_sorted(from_.ops, subject)) return 0;
     if (object == kNoNode) return all_readers ? 2 : 0;
-    if (!contains_sorted(to_.ops, object) || contains_sorted(from_.ops, object)) return 0;
+    if (!contains_sorted(to_.ops, object)) return 0;
+    // The reader itself, which the value's kernel may compute again for others.
+    if (subject == at_.value && object == at_.reader) return 6;
+    if (contains_sorted(from_.ops, object)) return 0;
     // What both kernels compute was not kept apart, but a fusion whose index maps are computed again was.
     if (contains_sorted(to_.ops, subject)) return step == "subgraph" ? 2 : 0;
     if (subject == at_.value) return object == at_.reader || reads(computation_, object, at_.value) ? 6 : 5;

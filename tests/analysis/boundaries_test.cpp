@@ -132,7 +132,9 @@ TEST(Boundaries, OfDatasetsHaveTheReasonThatDecided) {
 class RandomBoundaries : public ::testing::TestWithParam<std::uint32_t> {};
 
 TEST_P(RandomBoundaries, HaveTheReasonThatDecided) {
-  const Graph graph = canonicalize(parse_hlo(testing::random_hlo(GetParam()), "random.hlo"));
+  const std::string text = testing::random_hlo(GetParam());
+  const Graph graph = canonicalize(parse_hlo(text, "random.hlo"));
+  SCOPED_TRACE(text);
   for (const Planner& row : planners_for(graph))
     expect_reasons(graph, make_plan(graph, device("v100"), row.name, {{}, {}, true}),
                    std::to_string(GetParam()) + " " + std::string(row.name));
