@@ -73,6 +73,9 @@ FusionPlan make_plan(const Graph& graph, const Device& device, std::string_view 
 FusionPlan plan_unfused(const Graph& graph, const Device& device, const PlanOptions& options);
 FusionPlan plan_xla(const Graph& graph, const Device& device, const PlanOptions& options);
 FusionPlan plan_xla_today(const Graph& graph, const Device& device, const PlanOptions& options);
+/// The model with the reductions taken apart that XLA of today takes apart.
+rewriting::RewrittenGraph rewrite_xla_today(const Graph& model, const Device& device,
+                                            const PlanOptions& options, Recorder& recorder);
 FusionPlan plan_tvm(const Graph& graph, const Device& device, const PlanOptions& options);
 rewriting::RewrittenGraph rewrite_model(const Graph& model, const Device& device, const PlanOptions& options,
                                         Recorder& recorder);

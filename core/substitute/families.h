@@ -42,6 +42,8 @@ STITCHWORK_RULE(reduce_of_dot);
 STITCHWORK_RULE(reduce_pair);
 STITCHWORK_RULE(reduce_of_broadcast);
 STITCHWORK_RULE(reduce_through_layout);
+STITCHWORK_RULE(reduce_split);
+std::optional<Match> find_all_reduce_split(const View&, const std::vector<NodeId>& ops);
 // rules_convolution.cpp
 STITCHWORK_RULE(conv_as_dot);
 STITCHWORK_RULE(conv_merge);

@@ -341,4 +341,57 @@ void apply_reduce_through_layout(Editor& editor, const Match& match) {
   editor.replace(reduce.id, editor.emit().reshape(editor.transpose(value, permutation), reduce.shape.dims));
 }
 
+// ---- reduce-split
+
+namespace {
+
+/// The reduced dimensions by runs that lie together in memory; those of one element part nothing.
+std::vector<Dims> reduced_runs(const View& view, const Node& reduce) {
+  const Dims& extents = view.operand(reduce, 0).shape.dims;
+  std::vector<Dims> runs;
+  bool open = false;
+  for (std::int64_t d = 0; d < std::ssize(extents); ++d) {
+    if (extents[static_cast<std::size_t>(d)] == 1) continue;
+    const bool reduced = std::ranges::count(reduce.attrs.dimensions, d) != 0;
+    if (reduced && !open) runs.emplace_back();
+    if (reduced) runs.back().push_back(d);
+    open = reduced;
+  }
+  return runs;
+}
+
+std::int64_t extent(const View& view, const Node& reduce, const Dims& dims) {
+  std::int64_t product = 1;
+  for (const std::int64_t d : dims)
+    product *= view.operand(reduce, 0).shape.dims[static_cast<std::size_t>(d)];
+  return product;
+}
+
+}  // namespace
+
+std::optional<Match> find_reduce_split(const View&, NodeId) { return std::nullopt; }
+
+std::optional<Match> find_all_reduce_split(const View& view, const std::vector<NodeId>& ops) {
+  if (ops.size() != 1) return std::nullopt;
+  const Node& reduce = view.node(ops[0]);
+  const std::optional<Op> op = plain_reducer(view, reduce);
+  if (!op || !is_identity_of(view, *op, reduce.operands[1]) || reduced_runs(view, reduce).size() < 2)
+    return std::nullopt;
+  return Match{ops};
+}
+
+void apply_reduce_split(Editor& editor, const Match& match) {
+  const View& view = editor.view();
+  const Node& reduce = view.node(match.at[0]);
+  const std::vector<Dims> runs = reduced_runs(view, reduce);
+  const Dims& longest =
+      *std::ranges::max_element(runs, {}, [&](const Dims& run) { return extent(view, reduce, run); });
+  const NodeId part = editor.reduce(reduce.operands[0], reduce.operands[1], longest, applied(reduce));
+  Dims rest;
+  for (const std::int64_t d : sorted_dims(reduce.attrs.dimensions))
+    if (std::ranges::count(longest, d) == 0)
+      rest.push_back(d - std::ranges::count_if(longest, [&](std::int64_t gone) { return gone < d; }));
+  editor.replace(reduce.id, editor.reduce(part, reduce.operands[1], rest, applied(reduce)));
+}
+
 }  // namespace stitchwork::rewriting

@@ -136,6 +136,12 @@ constexpr std::array kChosenRules = {
          "the named dots, and behind the name of an add those that it sums, make a complete grid of left and "
          "right operands; one float type, no batch dimensions; none is computed from another",
          kReassociates, false, find_fuse_products, apply_fuse_products, nullptr, find_all_fuse_products},
+    Rule{"reduce-split",
+         "reduce over dimensions that do not lie together -> reduce of the longest that do, then of the "
+         "others",
+         "the reducer is one op, from its identity; at least two groups of reduced dimensions with others "
+         "between",
+         kReassociates, false, find_reduce_split, apply_reduce_split, nullptr, find_all_reduce_split},
 };
 
 }  // namespace

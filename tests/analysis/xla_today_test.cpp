@@ -53,6 +53,24 @@ TEST(XlaToday, NormalisationsAreKernelsOfTritonFromAmpereOn) {
   EXPECT_THAT(rules(volta, "r"), Contains("xla-today.reduction-epilogue"));
 }
 
+TEST(XlaToday, ReductionsOfDimensionsApartAreTwo) {
+  const auto summed = [](const char* shape, const char* result, const char* dims) {
+    return graph_of(std::string("p = f32[") + shape +
+                    "] parameter(0)\n z = f32[] constant(0)\n ROOT r = f32[" + result +
+                    "] reduce(p, z), dimensions={" + dims + "}, to_apply=sum");
+  };
+  const Graph group_norm = summed("2,32,32,32,10", "2,32", "1,2,4");
+  const FusionPlan two = plan(group_norm);
+  EXPECT_EQ(two.kernels.size(), 2u);
+  EXPECT_EQ(planned_graph(group_norm, two).entry_computation().nodes.size(),
+            group_norm.entry_computation().nodes.size() + 1);
+  EXPECT_THAT(two.rewritten->steps, ::testing::SizeIs(1));
+  // What has tiles, and what is short, stays one; XLA of 2019 takes nothing apart.
+  EXPECT_EQ(plan(summed("64,32,48", "32", "0,2")).kernels.size(), 1u);
+  EXPECT_EQ(plan(summed("8,4,3,4,8", "4,4", "0,2,4")).kernels.size(), 1u);
+  EXPECT_EQ(make_plan(group_norm, device("a100"), "xla").kernels.size(), 1u);
+}
+
 TEST(XlaToday, ColumnSumsAreNoNormalisation) {
   const Graph graph = graph_of(
       "p = f32[256,64] parameter(0)\n z = f32[] constant(0)\n"

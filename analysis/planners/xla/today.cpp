@@ -8,7 +8,10 @@
 #include "analysis/planners/planner.h"
 #include "analysis/planners/xla/fusion_graph.h"
 #include "analysis/planners/xla/imported.h"
+#include "analysis/planners/xla/rules.h"
 #include "core/base/sorted.h"
+#include "core/substitute/derivation.h"
+#include "core/substitute/view.h"
 
 namespace stitchwork {
 namespace {
@@ -56,7 +59,42 @@ std::vector<std::vector<NodeId>> calls_of(const Computation& computation, const 
   return result;
 }
 
+/// XLA's ReductionSplitter, behind its ReductionDimensionGrouper: what gets no tiled kernel would be a loop
+/// of a thread.
+bool is_split(const Computation& computation, const Node& node) {
+  // XLA's ReductionSplitter: of the longest dimension, of which it takes those side by side for one.
+  constexpr std::int64_t kShortest = 8;
+  if (node.op != Op::kReduce || node.shape.is_tuple || xla::tiled_reduction(computation, node)) return false;
+  const std::vector<std::int64_t>& extents = computation.node(node.operands[0]).shape.dims;
+  std::int64_t longest = 1, run = 1;
+  for (std::size_t d = 0; d < extents.size(); ++d) {
+    const bool reduced = std::ranges::count(node.attrs.dimensions, static_cast<std::int64_t>(d)) != 0;
+    run = reduced ? run * extents[d] : 1;
+    longest = std::max(longest, run);
+  }
+  return longest > kShortest;
+}
+
 }  // namespace
+
+rewriting::RewrittenGraph rewrite_xla_today(const Graph& model, const Device&, const PlanOptions&,
+                                            Recorder&) {
+  rewriting::Derivation derivation(model);
+  const rewriting::Rule& rule = rewriting::rule_named("reduce-split");
+  for (const ComputationId id : rewriting::running_computations(model)) {
+    const std::string name = model.computations[static_cast<std::size_t>(id)].name;
+    for (bool again = true; again;) {  // what is left of one may be split once more
+      const Graph& graph = derivation.result().graph;
+      const rewriting::View view(graph, rewriting::computation_named(graph, name));
+      std::vector<rewriting::Place> at;
+      for (const Node& node : view.computation().nodes)
+        if (is_split(view.computation(), node) && rule.find_all(view, {node.id})) at.push_back({node.name});
+      again = !at.empty();
+      if (again) derivation.apply_at(rule, name, std::move(at));
+    }
+  }
+  return derivation.result();
+}
 
 FusionPlan plan_xla_today(const Graph& graph, const Device& device, const PlanOptions& options) {
   const Computation& computation = graph.entry_computation();
