@@ -1,6 +1,7 @@
 // Compiled kernels on disk, keyed by everything that determines the PTX.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -27,7 +28,11 @@ class KernelCache {
   /// Nothing where the entry is absent, incomplete or damaged: it is then compiled again.
   std::optional<CachedKernel> read(const std::string& key) const;
   /// Written beside and renamed, so that no reader sees half of it. An unwritable cache is no error.
+  /// Once a day it also trims the folder to ${STITCHWORK_CACHE_MIB:-2048} MiB (0: any size).
   void write(const std::string& key, const CachedKernel& kernel) const;
+  /// Removes those used longest ago until the folder's kernels have four fifths of `most_bytes`, if they have
+  /// more than that.
+  void trim(std::uintmax_t most_bytes) const;
 
   const std::filesystem::path& folder() const { return folder_; }
 

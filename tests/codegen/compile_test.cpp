@@ -271,6 +271,52 @@ TEST(KernelCache, ServesTheSecondCompilationAndSurvivesDamage) {
   EXPECT_EQ(third.kernels[0].ptx, first.kernels[0].ptx);
 }
 
+TEST(KernelCache, LosesWhatWasUsedLongestAgo) {
+  const TemporaryFolder temporary;
+  const fs::path folder(temporary.path());
+  const KernelCache cache(temporary.path());
+  const auto used = [&](const std::string& key, int days_ago) {
+    fs::last_write_time(folder / (key + ".ptx"),
+                        fs::file_time_type::clock::now() - std::chrono::hours(24 * days_ago));
+  };
+  const std::string ptx(1000, 'x');
+  for (int k = 0; k < 10; ++k) {
+    cache.write(std::to_string(k), {ptx, "", RegisterUse{}});
+    used(std::to_string(k), 20 - k);
+  }
+  EXPECT_TRUE(cache.read("0"));  // which was used longest ago, until now
+  write_file((folder / "notes.txt").string(), ptx);
+  cache.trim(1 << 20);
+  for (int k = 0; k < 10; ++k) EXPECT_TRUE(cache.read(std::to_string(k))) << "there is room";
+  for (int k = 1; k < 10; ++k) used(std::to_string(k), 20 - k);
+  cache.trim(7000);  // of which four fifths are five of 1,000 bytes and a line each
+  for (int k = 0; k < 10; ++k) EXPECT_EQ(cache.read(std::to_string(k)).has_value(), k == 0 || k >= 6) << k;
+  EXPECT_TRUE(fs::exists(folder / "notes.txt"));
+}
+
+TEST(KernelCache, TrimsOnceADayAsTheEnvironmentSays) {
+  const TemporaryFolder temporary;
+  const fs::path folder(temporary.path());
+  const KernelCache cache(temporary.path());
+  const auto write = [&](const char* key) {
+    cache.write(key, {std::string(600 << 10, 'x'), "", RegisterUse{}});
+  };
+  const auto at = [&](const char* name, int days_ago) {
+    fs::last_write_time(folder / name, fs::file_time_type::clock::now() - std::chrono::hours(24 * days_ago));
+  };
+  ::setenv("STITCHWORK_CACHE_MIB", "1", 1);
+  write("a");
+  at("a.ptx", 9);
+  write("b");
+  EXPECT_TRUE(cache.read("a")) << "it was looked at today";
+  at("a.ptx", 9);
+  at("trimmed", 2);
+  write("c");
+  ::unsetenv("STITCHWORK_CACHE_MIB");
+  EXPECT_FALSE(cache.read("a"));
+  EXPECT_TRUE(cache.read("c"));
+}
+
 TEST(KernelCache, KeyDependsOnSourceCompilerAndArchitecture) {
   const PtxCompiler a{CompilerKind::kNvrtc, "NVRTC 13.0", ""}, b{CompilerKind::kClang, "clang 14.0.6", ""};
   const std::string key = KernelCache::key("source", a, 75);
