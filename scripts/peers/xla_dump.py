@@ -162,6 +162,16 @@ class Lowering:
         called = self.parts.get(one.attribute(r"calls=%?([^\s,]+)", ""), [])
         return any(i.op in ("dot", "convolution") for i in called)
 
+    def copied(self, one, operand):
+        """Where a copy begins to read: a slice's rows lie together, somewhere in its operand."""
+        called = self.parts.get(one.attribute(r"calls=%?([^\s,]+)", ""), [one])
+        slices = [i for i in called if i.op in ("slice", "dynamic-slice")]
+        if not slices:
+            return operand.place
+        if len(slices) > 1 or not slices[0].root and slices[0] is not one:
+            raise NotUnderstood(f"{one.name}: a copy of more than a slice is not known")
+        return moved(operand.place, offset(slices[0], {i.name: i for i in called}, operand.shape, ()), slices[0].shapes[0])
+
     def step(self, thunk, one):
         said = {"instruction": one.name, "ops": self.ops(one)}
         if thunk.kind == "kCustomKernel":
@@ -173,7 +183,7 @@ class Lowering:
         results = [leaf for leaf in self.values[one.name] if leaf.place]
         operands = [leaf for operand in one.operands for leaf in self.values[operand]]
         if thunk.kind == "kCopy" and len(operands) == 1 and results:
-            return {"copy": self.place(results[0].place), "from": self.place(operands[0].place), "bytes": results[0].shape.bytes, **said}
+            return {"copy": self.place(results[0].place), "from": self.place(self.copied(one, operands[0])), "bytes": results[0].shape.bytes, **said}
         if thunk.kind in ("kMemzero", "kMemset32BitValue") and results and (thunk.kind == "kMemzero" or "constant(0)" in one.arguments):
             return {"memset": self.place(results[0].place), "bytes": results[0].shape.bytes, **said}
         if one.op != "custom-call":

@@ -136,5 +136,27 @@ class Inductor(Peers):
         self.assertTrue(self.checked("run", self.folder / "dump", "--check")["check"]["ok"])
 
 
+class Datasets(Peers):
+    """Every small dataset, as a compiler made it, is right by our reference; what it refuses is named."""
+
+    def every(self, peer):
+        models = sorted({path.name.split(".")[0] for path in (ROOT / "datasets").glob("*_tiny.json")})
+        done = subprocess.run([sys.executable, ROOT / "scripts/peers/all", *models, "-o", self.folder, "--peers", peer, "--targets", "a100"], capture_output=True, text=True)
+        print("\n".join(line for line in done.stdout.splitlines() + done.stderr.splitlines() if f", {peer}, " in line))
+        dumps = sorted(path.parent for path in self.folder.glob(f"{peer}/*/*/dump.json"))
+        self.assertGreaterEqual(len(dumps), 30)
+        for dump in dumps:
+            with self.subTest(dump.name):
+                self.assertTrue(self.checked("run", dump, "--check", "--db", self.folder / "runs.db")["check"]["ok"])
+
+    @unittest.skipIf(absent("jax", "jax_plugins"), absent("jax", "jax_plugins"))
+    def test_by_xla(self):
+        self.every("xla")
+
+    @unittest.skipIf(absent("torch", "triton"), absent("torch", "triton"))
+    def test_by_inductor(self):
+        self.every("inductor")
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -127,6 +127,38 @@ condition:
         self.assertEqual(xla_dump.offset(one("%s = f32[2,4,8]{2,1,0} slice(%x), slice={[3:5], [0:4], [0:8]}"), by_name, whole, ()), 3 * 128)
 
 
+    def test_a_copy_of_a_slice_begins_where_the_slice_does(self):
+        lowering = xla_dump.Lowering.__new__(xla_dump.Lowering)
+        lowering.parts = hlo.computations("""HloModule m
+
+rows (p: f32[10,4,8]) -> f32[3,4,8] {
+  %p = f32[10,4,8]{2,1,0} parameter(0)
+  ROOT %s = f32[3,4,8]{2,1,0} slice(%p), slice={[7:10], [0:4], [0:8]}
+}
+
+computed (p: f32[10,4,8]) -> f32[3,4,8] {
+  %p = f32[10,4,8]{2,1,0} parameter(0)
+  %s = f32[3,4,8]{2,1,0} slice(%p), slice={[7:10], [0:4], [0:8]}
+  ROOT %n = f32[3,4,8]{2,1,0} negate(%s)
+}
+
+ENTRY %main (x: f32[10,4,8]) -> f32[3,4,8] {
+  %x = f32[10,4,8]{2,1,0} parameter(0)
+  %whole = f32[10,4,8]{2,1,0} copy(%x)
+  %plain = f32[2,4,8]{2,1,0} slice(%x), slice={[3:5], [0:4], [0:8]}
+  %other = f32[3,4,8]{2,1,0} fusion(%x), kind=kLoop, calls=%computed
+  ROOT %fused = f32[3,4,8]{2,1,0} fusion(%x), kind=kLoop, calls=%rows
+}
+""")
+        ops = {one.name: one for one in lowering.parts["ENTRY"]}
+        x = xla_dump.Leaf((), (5, 256, 1280), hlo.Shape("f32", (10, 4, 8), (2, 1, 0)))
+        self.assertEqual(lowering.copied(ops["whole"], x), (5, 256, 1280))
+        self.assertEqual(lowering.copied(ops["plain"], x), (5, 256 + 3 * 128, 256))
+        self.assertEqual(lowering.copied(ops["fused"], x), (5, 256 + 7 * 128, 384))
+        with self.assertRaisesRegex(peer_dump.NotUnderstood, "other: a copy of more than a slice is not known"):
+            lowering.copied(ops["other"], x)
+
+
 class Text(unittest.TestCase):
     def test_arrays_of_tuples(self):
         self.assertEqual([(path, shape.dims) for path, shape in hlo.leaves("(f32[2]{0}, (s8[4,5]{1,0}, (), pred[]), /*index=2*/f32[3])")],
