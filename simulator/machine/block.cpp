@@ -85,7 +85,7 @@ void add(HotCounters& a, const HotCounters& b, std::uint64_t times) {
   a.bulk_trips += times * b.bulk_trips;
   a.async_copies += times * b.async_copies;
   for (int p = 0; p < kPipes; ++p) a.guarded[p] += times * b.guarded[p];
-  a.blocks += times * b.blocks;
+  a.loads += times * b.loads;
   a.loading_warps += times * b.loading_warps;
 }
 
@@ -189,10 +189,10 @@ ThreadWork Block::total_work() {
 }
 
 void Block::count_loading_warps() {
-  const std::uint64_t most = std::ranges::max(loads_);
-  const auto often = std::ranges::count_if(loads_, [&](std::uint64_t n) { return n > 0 && 2 * n >= most; });
-  ++hot_.blocks;
-  hot_.loading_warps += often > 0 ? static_cast<std::uint64_t>(often) : (threads + kWarp - 1) / kWarp;
+  std::uint64_t loads = 0, warps = 0;
+  for (const std::uint64_t n : loads_) loads += n, warps += n > 0 ? 1 : 0;
+  hot_.loads += loads;
+  hot_.loading_warps += loads * warps;
 }
 
 void Block::begin_waiting() { waits.push_back(take_work()); }

@@ -95,8 +95,7 @@ class Block : public BlockRun {
 
   enum class Progress { kFinished, kWaiting };
   /// Runs until every strand is done, or all that are left have polled once without a barrier to release.
-  /// When it is done, its warps that load are counted: at least half as often as the one that does most; all
-  /// where none does.
+  /// When it is done, its warps that load from global memory are counted.
   Progress step();
   /// Runs a block of a kernel whose blocks do not wait for each other to its end.
   void run();
