@@ -88,15 +88,14 @@ double l2_sectors_served(const Device& device, const ThreadWork& work) {
 
 Parts parts_of(const Device& device, const LaunchWork& launch, const Stretch& s) {
   const auto whole_warps = (launch.threads_per_block + kWarp - 1) / kWarp;
-  const double all_warps = whole_warps;
-  const double loading_warps = launch.loading_warps > 0 ? launch.loading_warps : all_warps;
+  const double warps_per_block = whole_warps;
   const double most_blocks = std::ceil(s.blocks / device.sms);
   Parts parts;
 
   // As many SMs as would take as long as the busiest one if all did as much.
   const double sms = s.busiest_sm.l2_sectors > 0 ? s.all.l2_sectors / s.busiest_sm.l2_sectors
                                                  : std::min<double>(s.blocks, device.sms);
-  const double resident_warps = most_blocks * loading_warps;
+  const double resident_warps = most_blocks * warps_per_block;
   parts.dram_us = kSectorBytes * s.dram_sectors /
                   dram_bandwidth(device, sms, resident_warps, launch.independent_loads) /
                   kNanosecondsPerMicrosecond;
@@ -106,18 +105,16 @@ Parts parts_of(const Device& device, const LaunchWork& launch, const Stretch& s)
       s.same_address_atomics * device.sm.same_address_atomic_clocks / device.clock_ghz;
   parts.l2_us = std::max(kSectorBytes * sectors / l2_gb_s, one_address_ns) / kNanosecondsPerMicrosecond;
 
-  // A block's warps alone issue one instruction in a few clocks each. Where few of them work, those have
-  // several elements, whose instructions do not wait for each other: how many of a warp's follow each other
-  // at once is not known, and all are taken.
+  // A block's warps alone issue one instruction in a few clocks each.
   const double warps_to_hide_issue = device.sm.schedulers * device.sm.dependent_issue_clocks;
-  const double alone = std::max(1.0, warps_to_hide_issue / all_warps);
+  const double alone = std::max(1.0, warps_to_hide_issue / warps_per_block);
   const double clocks =
       std::max(issue_clocks(device, s.busiest_sm), alone * issue_clocks(device, s.longest_block));
   parts.issue_us = clocks / device.clock_ghz / kNanosecondsPerMicrosecond;
 
   // What a warp waits for, one request after another, in every wave.
   if (s.all.l2_sectors > 0 || s.dram_sectors > 0) {
-    const double requests = s.longest_block.global_accesses / loading_warps;
+    const double requests = s.longest_block.global_accesses / warps_per_block;
     const double round_trips = std::max(
         s.waves, requests / std::max(1.0, launch.independent_loads) + s.longest_block.bulk_round_trips);
     const double from_dram = s.all.l2_sectors > 0 ? std::min(1.0, s.dram_sectors / s.all.l2_sectors) : 1.0;
@@ -127,7 +124,8 @@ Parts parts_of(const Device& device, const LaunchWork& launch, const Stretch& s)
     const double clocks_each = from_l1 * sm.l1_latency_clocks + (1 - from_l1) * beyond_l1;
     parts.latency_us = round_trips * clocks_each / device.clock_ghz / kNanosecondsPerMicrosecond;
   }
-  const double remote = s.longest_block.remote_accesses / all_warps / std::max(1.0, launch.independent_loads);
+  const double remote =
+      s.longest_block.remote_accesses / warps_per_block / std::max(1.0, launch.independent_loads);
   const double sm_to_sm = remote * kSmToSmClocks + s.longest_block.cluster_barriers * kClusterBarrierClocks;
   parts.latency_us += sm_to_sm / device.clock_ghz / kNanosecondsPerMicrosecond;
   return parts;
@@ -279,8 +277,7 @@ KernelTime kernel_time(const Device& device, const KernelWork& work) {
                     .blocks_per_sm = work.blocks_per_sm,
                     .grid_blocks = work.grid_blocks,
                     .grid_barriers = work.grid_barriers,
-                    .independent_loads = work.independent_loads,
-                    .loading_warps = work.loading_warps};
+                    .independent_loads = work.independent_loads};
   const ThreadWork& all = work;
   const double share = 1.0 / std::max(work.phases, 1);
   const std::vector<Stretch> phase = stretches(device, work.grid_blocks, work.blocks_per_sm, all * share,

@@ -98,8 +98,6 @@ struct LaunchWork {
   /// Loads a warp has in flight before the first use, in 128-byte requests: 1 for one 4-byte load a thread,
   /// 8 for two independent 16-byte loads a thread.
   double independent_loads = 1;
-  /// Of a block, those that load: warps that leave at a guard have nothing in flight. 0: all.
-  double loading_warps = 0;
   std::vector<Stretch> stretches;  ///< one after another
 };
 
@@ -110,7 +108,6 @@ struct KernelWork : ThreadWork {
   int blocks_per_sm = 1;         ///< residency (occupancy)
   double dram_sectors = 0;       ///< 32-byte, read + write
   double independent_loads = 1;  ///< LaunchWork::independent_loads
-  double loading_warps = 0;      ///< LaunchWork::loading_warps
   double busiest_sm = 1;         ///< instructions of the busiest SM over those of the average one
   int grid_barriers = 0;
   int phases = 1;  ///< grid_barriers + 1

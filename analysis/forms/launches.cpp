@@ -19,11 +19,9 @@ namespace {
 /// Section 4.5 takes the largest block: fewer blocks make grid barriers cheaper.
 constexpr int kLargestBlock = 1024;
 /// mapping=tuned tries these, 256 first: it leaves the scheduler blocks to fill an SM's gaps with. Where an
-/// SM has one block only, 512 first: that many warps hide the latency of arithmetic. Elements have as many
-/// warps in small blocks, and those are on more SMs, as in XLA's kernels of 128 threads.
+/// SM has one block only, 512 first: that many warps hide the latency of arithmetic.
 /// A choice, not measured: the powers of two of 4 warps and more, up to the device's most.
-constexpr std::array kTunedBlocks = {256, 128, 512, 1024}, kTunedLoneBlocks = {512, 256, 128, 1024},
-                     kTunedLoneElements = {128, 256, 512, 1024};
+constexpr std::array kTunedBlocks = {256, 128, 512, 1024}, kTunedLoneBlocks = {512, 256, 128, 1024};
 /// And of the blocks an SM holds at 32 registers a thread all, half or a quarter: the fewer, the longer the
 /// rows that stay in registers.
 /// A choice, not measured: an eighth would leave fewer than 8 warps of blocks of 256.
@@ -40,17 +38,13 @@ void set_block(MappingLimits& limits, const Device& device, int block) {
 }
 
 /// The simplest first: without clusters, then ever larger ones of blocks that each have a part of the row.
-std::vector<TunedLaunch> tuned_launches(const GroupDomain& domain, bool alone, bool waits,
-                                        bool blocks_are_given, int cluster_limit) {
-  const bool elements = domain.kind == GroupDomain::Kind::kElements;
-  const auto& blocks = !alone || (elements && waits) ? kTunedBlocks
-                       : elements                    ? kTunedLoneElements
-                                                     : kTunedLoneBlocks;
+std::vector<TunedLaunch> tuned_launches(const GroupDomain& domain, bool alone, bool blocks_are_given,
+                                        int cluster_limit) {
   std::vector<TunedLaunch> launches;
   const int most = domain.kind == GroupDomain::Kind::kRows ? cluster_limit : 1;
   for (int cluster = 1; cluster <= most; cluster *= 2)
     for (const int share : kTunedShares)
-      for (const int block : blocks) {
+      for (const int block : alone ? kTunedLoneBlocks : kTunedBlocks) {
         if (share > 1 && blocks_are_given) continue;
         if (cluster > 1 && domain.cols < std::int64_t{block} * cluster) continue;
         launches.push_back({block, share, cluster});
@@ -76,7 +70,7 @@ void choose_launch(const Nodes& nodes, const StitchOp& op, const Device& device,
   int best = 0, best_blocks = 0, best_cluster = 1;
   double best_us = 0;
   for (const auto& [block, share, cluster] :
-       tuned_launches(domain, alone, limits.one_wave, wanted_blocks > 0, cluster_limit)) {
+       tuned_launches(domain, alone, wanted_blocks > 0, cluster_limit)) {
     if (block > device.max_threads_per_block) continue;
     limits.max_blocks_per_sm = wanted_blocks;
     limits.cluster = cluster;

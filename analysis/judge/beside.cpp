@@ -20,7 +20,6 @@ CountedWork beside(const Device& device, const CountedWork& a, const CountedWork
                          ? blocks
                          : std::max({u.grid_blocks, v.grid_blocks, std::min(blocks, both.blocks_per_wave)});
   work.threads_per_block = std::max(u.threads_per_block, v.threads_per_block);
-  work.loading_warps = std::max(u.loading_warps, v.loading_warps);
   work.blocks_per_sm = std::min(u.blocks_per_sm, v.blocks_per_sm);
   work.dram_sectors = std::max(std::max(u.dram_sectors, v.dram_sectors),
                                u.dram_sectors + v.dram_sectors - shared_bytes / kSectorBytes);

@@ -72,9 +72,6 @@ class KernelCounter {
 
   // analysis/judge/cost_instructions.cpp
   /// Warps that run through a group's tasks: all of the block, also those that have nothing to do.
-  /// Of a block: the warps that have elements in a task of the group, or of that for which most have.
-  double working_warps(const Group& group) const;
-  double working_warps() const;
   double warp_tasks(const Deal& deal) const;
   /// Of a warp in a task that goes over its elements so many times, averaged over those that have nothing to
   /// do and come to the guards alone.

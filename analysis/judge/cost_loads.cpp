@@ -212,10 +212,7 @@ void KernelCounter::count_in_flight(const Group& group, const ThreadLoads& loads
   in_flight = std::max(in_flight, loads.staged + loads.vector * layout.loaded_together());
   // Turns are unrolled: loads of a later row go ahead of the exchanges of an earlier one.
   in_flight *= static_cast<double>(layout.turns);
-  // Where few warps of a block work their threads are few, and the registers of an SM no limit.
-  const double warps_a_working_one = ceil_div(kernel_.launch.block, kWarp) / working_warps(group);
-  const double most =
-      (group.across.empty() ? kMaxLoadsInFlight : kMaxLoadsInFlightAcross) * warps_a_working_one;
+  const double most = group.across.empty() ? kMaxLoadsInFlight : kMaxLoadsInFlightAcross;
   loads_made_ += loads.accesses;
   double in_blocks = loads.in_blocks;
   for (const auto& [at, block] : loads.blocks)

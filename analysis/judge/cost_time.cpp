@@ -65,18 +65,6 @@ double KernelCounter::fullest_tile() const {
   return is<mapping::Columns>(m) ? whole_tile_share(extents(m).rows, task_rows(m)) : 1;
 }
 
-double KernelCounter::working_warps(const Group& group) const {
-  return static_cast<double>(layout_of(group).in_tile
-                                 ? ceil_div(kernel_.launch.block, kWarp)
-                                 : stitchwork::working_warps(group.mapping, kernel_.launch.block));
-}
-
-double KernelCounter::working_warps() const {
-  double most = 1;
-  for (const Group& group : kernel_.groups) most = std::max(most, working_warps(group));
-  return most;
-}
-
 double KernelCounter::least_us() const {
   // No quantity: more than what sums of as many terms in another order differ by.
   constexpr double kRounding = 1e-9;
@@ -89,8 +77,7 @@ double KernelCounter::least_us() const {
   const auto grid = static_cast<double>(kernel_.launch.grid);
   LaunchWork launch{.threads_per_block = kernel_.launch.block,
                     .blocks_per_sm = std::max(1, blocks_per_sm()),
-                    .grid_blocks = kernel_.launch.grid,
-                    .loading_warps = working_warps()};
+                    .grid_blocks = kernel_.launch.grid};
   const double resident = std::min(grid, static_cast<double>(device_.sms) * launch.blocks_per_sm);
   Stretch s{.blocks = resident, .all = all};
   s.busiest_sm = all * (1 / std::min(grid, static_cast<double>(device_.sms)));
@@ -105,7 +92,6 @@ void KernelCounter::finish() {
   work_.grid_blocks = launch.grid;
   work_.threads_per_block = launch.block;
   work_.blocks_per_sm = std::max(1, blocks_per_sm());
-  work_.loading_warps = working_warps();
   if (loads_made_ > 0) work_.independent_loads = loads_in_flight_ / loads_made_;
   work_.grid_barriers = launch.grid_barriers;
   work_.phases = launch.grid_barriers + 1;
@@ -113,8 +99,7 @@ void KernelCounter::finish() {
                    .blocks_per_sm = work_.blocks_per_sm,
                    .grid_blocks = work_.grid_blocks,
                    .grid_barriers = work_.grid_barriers,
-                   .independent_loads = work_.independent_loads,
-                   .loading_warps = work_.loading_warps};
+                   .independent_loads = work_.independent_loads};
   double of_busiest = 0;
   for (auto& [level, phase] : phases_) of_busiest += add_phase(phase, timed);
   if (work_.warp_instructions > 0) work_.busiest_sm = of_busiest / work_.warp_instructions;

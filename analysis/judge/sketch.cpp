@@ -75,7 +75,7 @@ class SketchCounter {
     if (layout_.in_tile) range_ = staging_mapping(mapping_, of_.widest_bytes);
     elements_ = static_cast<double>(layout_.vectors * layout_.width);
     const auto tasks = static_cast<double>(deal_.block_tasks());
-    warps_ = tasks * static_cast<double>(working_warps(mapping_, sketch.block));
+    warps_ = tasks * busy_warps();
     idle_warps_ = tasks * sketch.block / kWarp - warps_;
   }
 
@@ -99,6 +99,17 @@ class SketchCounter {
   }
 
  private:
+  /// Warps of a block that have elements in a task: fewer than it has where the domain is small.
+  double busy_warps() const {
+    std::int64_t threads = sketch_.block;
+    const std::int64_t rows = std::clamp<std::int64_t>(domain_.rows, 1, task_rows(mapping_));
+    if (is<mapping::Elements>(mapping_))
+      threads = ceil_div(rows, vectors(mapping_).width);
+    else if (packs_rows(mapping_))
+      threads = rows * threads_a_row(mapping_);
+    return static_cast<double>(ceil_div(std::clamp<std::int64_t>(threads, 1, sketch_.block), kWarp));
+  }
+
   /// Whether the elements that later steps and phases need again stay where they are
   /// (analysis/schedule/keep.h, analysis/forms/residence.h): in a share of a thread's registers; those of all
   /// tasks of a block, which split rows want, also in shared memory. Accumulators across the rows stand

@@ -6,7 +6,6 @@
 
 #include "core/base/arithmetic.h"
 #include "core/index/index_ranges.h"
-#include "occupancy_model/hardware.h"
 
 namespace stitchwork {
 
@@ -275,16 +274,6 @@ bool Layout::holds(const IndexMap& context) const {
            (vectors_of->one_for_all() ||
             (vectors_of->neighbours(width) && c.range.lo % width == 0 && (c.range.hi + 1) % width == 0));
   });
-}
-
-std::int64_t working_warps(const Mapping& mapping, int block) {
-  const std::int64_t rows = std::clamp<std::int64_t>(extents(mapping).rows, 1, task_rows(mapping));
-  std::int64_t threads = block;
-  if (is<mapping::Elements>(mapping))
-    threads = ceil_div(rows, vectors(mapping).width);
-  else if (packs_rows(mapping))
-    threads = rows * threads_a_row(mapping);
-  return ceil_div(std::clamp<std::int64_t>(threads, 1, block), std::int64_t{kWarp});
 }
 
 }  // namespace stitchwork

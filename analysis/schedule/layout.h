@@ -114,7 +114,4 @@ struct Layout {
   bool flat_ = false;  ///< of elements, whatever their shape
 };
 
-/// Warps of a block of `block` threads that have elements in a task: fewer than it has where a task is small.
-std::int64_t working_warps(const Mapping& mapping, int block);
-
 }  // namespace stitchwork

@@ -47,8 +47,7 @@ const Inst* resume_top(Strand& s) {
   return nullptr;
 }
 
-/// First instruction of every basic block: reconverges, then counts. imm: block, o[0]: weight, o[1]: loads in
-/// flight.
+/// First instruction of every basic block: reconverges, then counts. imm: block, o[0]: weight.
 const Inst* enter_block(Strand& s, const Inst* i) {
   const int bb = int(i->imm);
   if (s.stack[s.depth - 1].rpc == bb) {
@@ -58,10 +57,6 @@ const Inst* enter_block(Strand& s, const Inst* i) {
   BlockRun& b = *s.block;
   b.bb_counts[bb].warps += u32(s.active_warps);
   b.bb_counts[bb].threads += u32(s.active_threads);
-  if (i->o[1] > 0) {
-    u64* loads = b.loads + s.gang * kGangWarps;
-    for (int w = s.first_warp; w < s.last_warp; ++w) loads[w] += s.mask[w] != 0 ? u64(i->o[1]) : 0;
-  }
   b.budget -= i64(i->o[0]) * s.active_warps;
   if (b.budget < 0) [[unlikely]]
     raise_finding(s, i, FindingKind::kLivelock, "livelock", s.first_warp, 0);

@@ -234,9 +234,6 @@ KernelTime time_of(const LaunchContext& context, const ScheduleResult& r, const 
     s.busiest_sm.l2_sectors = sectors * of_busiest;
   }
   w.independent_loads = independent_loads(context, r);
-  // What copies have in flight is a share of the block's.
-  if (r.hot.loads > 0 && r.hot.bulk_copies == 0 && r.hot.async_copies == 0)
-    w.loading_warps = static_cast<double>(r.hot.loading_warps) / static_cast<double>(r.hot.loads);
   return kernel_time(*context.device, w);
 }
 

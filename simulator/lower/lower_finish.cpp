@@ -146,7 +146,6 @@ void Lowering::finish(Program& p) {
     enter.row = static_cast<std::uint16_t>(sim::find_row("@enter"));
     enter.imm = b;
     enter.o[0] = std::max(block.weights.instructions, 1u);
-    enter.o[1] = static_cast<std::uint32_t>(block.weights.loads_in_flight);
     enter.statement = block.insts.empty() ? 0 : block.insts.front().statement;
     decoder.decode(enter);
     for (const IrInst& i : block.insts) {

@@ -85,8 +85,6 @@ void add(HotCounters& a, const HotCounters& b, std::uint64_t times) {
   a.bulk_trips += times * b.bulk_trips;
   a.async_copies += times * b.async_copies;
   for (int p = 0; p < kPipes; ++p) a.guarded[p] += times * b.guarded[p];
-  a.loads += times * b.loads;
-  a.loading_warps += times * b.loading_warps;
 }
 
 Block::Block(const LaunchContext& context, std::uint32_t rank) : context_(context) {
@@ -127,8 +125,6 @@ Block::Block(const LaunchContext& context, std::uint32_t rank) : context_(contex
   communicates = context.program->communicates;
   counts_.resize(context.program->weights.size());
   bb_counts = counts_.data();
-  loads_.resize(static_cast<std::size_t>(gangs_ * kGangWarps));
-  loads = loads_.data();
   hot = &hot_;
   fill_slots();
 }
@@ -188,13 +184,6 @@ ThreadWork Block::total_work() {
   return total;
 }
 
-void Block::count_loading_warps() {
-  std::uint64_t loads = 0, warps = 0;
-  for (const std::uint64_t n : loads_) loads += n, warps += n > 0 ? 1 : 0;
-  hot_.loads += loads;
-  hot_.loading_warps += loads * warps;
-}
-
 void Block::begin_waiting() { waits.push_back(take_work()); }
 
 void Block::attach(Worker& worker, std::vector<AccessLog>& access_logs) {
@@ -228,7 +217,6 @@ void Block::start(std::uint64_t position) {
   alive_threads = threads;
   waits.clear();
   std::fill(counts_.begin(), counts_.end(), BasicBlockCount{});
-  std::fill(loads_.begin(), loads_.end(), 0);
   hot_ = {};
   budget = static_cast<std::int64_t>(context_.max_warp_instructions);
   std::fill(std::begin(barriers), std::end(barriers), BarrierSlot{});
@@ -323,7 +311,6 @@ Block::Progress Block::step() {
     if (several)
       for (std::size_t p = 0; p < partitions; ++p) mix_parts(logs[p], log_ends_[p]);
     if (done) {
-      count_loading_warps();
       check_bulk_copies_ended(*this);
       if (cluster != nullptr && checks != nullptr) checks->end_of_block();
       return Progress::kFinished;

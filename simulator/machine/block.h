@@ -95,7 +95,6 @@ class Block : public BlockRun {
 
   enum class Progress { kFinished, kWaiting };
   /// Runs until every strand is done, or all that are left have polled once without a barrier to release.
-  /// When it is done, its warps that load from global memory are counted.
   Progress step();
   /// Runs a block of a kernel whose blocks do not wait for each other to its end.
   void run();
@@ -137,7 +136,6 @@ class Block : public BlockRun {
   void fill_slots();
   void fill_block_slots();
   Strand& add_strand(int gang, int first_warp, int last_warp);
-  void count_loading_warps();
   bool release_barriers();
   /// Splits strands that hold several warps.
   bool split_all();
@@ -153,7 +151,6 @@ class Block : public BlockRun {
   int gangs_ = 0;
   Worker* worker_ = nullptr;
   std::vector<BasicBlockCount> counts_;
-  std::vector<std::uint64_t> loads_;
   HotCounters hot_;
   MemoryCounts taken_;  ///< of what take_work took, where lines are asked for
   RegisterFile registers_;

@@ -36,7 +36,6 @@ struct BarrierSlot {
 struct BlockRun {
   const Inst* const* block_start = nullptr;  ///< basic block -> its enter instruction
   BasicBlockCount* bb_counts = nullptr;
-  std::uint64_t* loads = nullptr;  ///< requests of loads from global memory, by warp of the block
   HotCounters* hot = nullptr;
   AddressCache* caches = nullptr;  ///< by Inst::id
   AccessLog* logs = nullptr;       ///< by L2 partition

@@ -29,8 +29,6 @@ struct alignas(128) HotCounters {
   /// and round trips (in kBulkTripParts) that nothing else under way hides.
   std::uint64_t bulk_waits = 0, bulk_bytes_in_flight = 0, bulk_trips = 0;
   std::uint64_t async_copies = 0;  ///< warp-level; each is of shared_stores, too
-  /// Requests of loads from global memory, and the same times the warps of their block that load.
-  std::uint64_t loads = 0, loading_warps = 0;
 };
 
 struct BasicBlockCount {

@@ -115,24 +115,6 @@ TEST(KernelTime, OneWordAThreadCannotFillAnH200) {
   EXPECT_GT(2e9 / total_us(d, words) / 1e3, 3500);
 }
 
-TEST(KernelTime, WarpsThatLeaveAtAGuardHaveNoLoadsInFlight) {
-  // 16 blocks of 8 warps, of which one works: as blocks of a warp.
-  for (const Device& d : devices()) {
-    KernelWork work = copy(16 * 256 * 16);
-    const double all = kernel_time(d, work).total_us;
-    work.loading_warps = 8;
-    EXPECT_DOUBLE_EQ(kernel_time(d, work).total_us, all) << d.id;
-    work.loading_warps = 1;
-    const double one = kernel_time(d, work).total_us;
-    EXPECT_GT(one, all) << d.id;
-    work.warp_instructions = work.ldst_warp_instructions = 0;  // which issue as ever
-    const double waiting = kernel_time(d, work).total_us;
-    work.threads_per_block = 32;
-    work.loading_warps = 0;
-    EXPECT_DOUBLE_EQ(kernel_time(d, work).total_us, waiting) << d.id;
-  }
-}
-
 TEST(KernelTime, FewerResidentWarpsIssueMoreSlowly) {
   const Device& d = device("v100");
   KernelWork work;

@@ -46,24 +46,6 @@ TEST(SimulatedTime, TheBusiestBlockDecides) {
   EXPECT_EQ(limiter(one.time), "uneven work, tail");
 }
 
-TEST(SimulatedTime, WarpsThatLeaveAtAGuardHaveNoLoadsInFlight) {
-  // Each block reads 512 bytes, in a warp: others beside it do not make that faster.
-  const std::string body = R"(
-setp.ge.u32 %p1, %r1, 32;
-@%p1 bra LEFT;
-mad.lo.u32 %r3, %r2, 32, %r1; mul.wide.u32 %d3, %r3, 16;
-add.u64 %d4, %d1, %d3; add.u64 %d5, %d2, %d3;
-ld.global.v4.u32 {%r4, %r5, %r6, %r7}, [%d4];
-st.global.v4.u32 [%d5], {%r4, %r5, %r6, %r7};
-LEFT:
-)";
-  for (const std::uint32_t grid : {1u, 17u, 80u}) {
-    const LaunchResult alone = timed(body, grid, 32), guarded = timed(body, grid, 512);
-    EXPECT_EQ(alone.counters.dram_read_transactions, guarded.counters.dram_read_transactions);
-    EXPECT_NEAR(us(guarded), us(alone), 0.02 * us(alone)) << grid;
-  }
-}
-
 TEST(SimulatedTime, UnevenBlocksOfManyWavesEvenOut) {
   // Every second block works: what SMs with idle blocks have left they take from the next wave.
   const std::string body = "and.b32 %r3, %r2, 1; mul.lo.u32 %r10, %r3, 200;" + kLoop;

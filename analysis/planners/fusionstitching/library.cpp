@@ -104,7 +104,6 @@ double modelled_us(const Computation& computation, const Device& device, const N
   KernelWork work;
   work.grid_blocks = chunks.blocks;
   work.threads_per_block = threads;
-  work.loading_warps = warp.warps;
   work.blocks_per_sm = std::max(1, occupancy(device, threads, kAssumedRegisters, 0).blocks_per_sm);
   work.dram_sectors = bytes_of(computation, node) / kSectorBytes;
   work.l2_sectors = work.dram_sectors * sector_spread(node, chunks);
