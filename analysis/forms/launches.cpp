@@ -19,7 +19,8 @@ namespace {
 /// Section 4.5 takes the largest block: fewer blocks make grid barriers cheaper.
 constexpr int kLargestBlock = 1024;
 /// mapping=tuned tries these, 256 first: it leaves the scheduler blocks to fill an SM's gaps with. Where an
-/// SM has one block only, 512 first: that many warps hide the latency of arithmetic.
+/// SM has one block only, 512 first: that many warps hide the latency of arithmetic. Not so for elements of
+/// several blocks without barriers: their warps are as many in smaller blocks, which more SMs then share.
 /// A choice, not measured: the powers of two of 4 warps and more, up to the device's most.
 constexpr std::array kTunedBlocks = {256, 128, 512, 1024}, kTunedLoneBlocks = {512, 256, 128, 1024};
 /// And of the blocks an SM holds at 32 registers a thread all, half or a quarter: the fewer, the longer the
@@ -66,7 +67,9 @@ void choose_launch(const Nodes& nodes, const StitchOp& op, const Device& device,
   }
   const int wanted_blocks = limits.max_blocks_per_sm;
   set_block(limits, device, std::min(kTunedBlocks.front(), device.max_threads_per_block));
-  const bool alone = map_tuned(domain, limits).deal.blocks() <= device.sms;
+  const std::int64_t blocks = map_tuned(domain, limits).deal.blocks();
+  const bool spreads = domain.kind == GroupDomain::Kind::kElements && blocks > 1 && !limits.one_wave;
+  const bool alone = blocks <= device.sms && !spreads;
   int best = 0, best_blocks = 0, best_cluster = 1;
   double best_us = 0;
   for (const auto& [block, share, cluster] :
