@@ -51,6 +51,8 @@ struct RunArguments {
               db, sanitize;
   std::uint64_t seed = 0;
   std::int64_t max_trips = kMaxTrips;
+  std::uint32_t shuffle = 0;
+  CLI::Option* shuffled = nullptr;
   int repeats = 20;
   bool check = false, counters = false, dependent_launch = false, fast_math = false;
   const CLI::Option* device = nullptr;  ///< whether it was given
@@ -213,7 +215,7 @@ DumpRunArguments dump_arguments(const CLI::App& command, const RunArguments& a) 
   refuse_options(command, dump,
                  {"--planner", "--set", "--override", "--library", "--mixed", "--tf32", "--backend",
                   "--repeats", "--counters", "--convolutions", "--dependent-launch", "--fast-math",
-                  "--max-trips", "--trace", "--dim", "--value", "--trips"});
+                  "--max-trips", "--shuffle", "--trace", "--dim", "--value", "--trips"});
   return {.path = dump,
           .device = a.device->count() > 0 ? a.plan.device : "",
           .model = a.plan.model == dump ? "" : a.plan.model,
@@ -242,6 +244,10 @@ TrialSpec trial_spec(const RunArguments& a) {
   spec.cache = a.cache == "warm" ? sim::CacheMode::kWarm : sim::CacheMode::kCold;
   spec.seed = a.seed;
   spec.max_trips = a.max_trips;
+  if (a.shuffled->count() > 0) spec.shuffle = a.shuffle;
+  if (spec.shuffle && spec.cache == sim::CacheMode::kWarm)
+    throw Error("in a warm cache a kernel's counters depend on the order of the steps",
+                "leave out --shuffle, or use --cache cold");
   spec.inputs_dir = a.inputs;
   spec.check = a.check;
   spec.sampled = a.mode == "sampled";
@@ -420,6 +426,8 @@ void add_run(CLI::App& app, Cli& cli) {
   command->add_option("--max-trips", a->max_trips, "of one loop: a run whose loop goes on ends there")
       ->capture_default_str()
       ->check(CLI::Range(std::int64_t{1}, std::numeric_limits<std::int64_t>::max()));
+  a->shuffled = command->add_option("--shuffle", a->shuffle,
+                                    "sim: seed of another order of the steps, as streams and waits allow");
   command->add_option("--inputs", a->inputs, "folder of .npy inputs, by parameter name or number");
   command->add_option("--outputs", a->outputs, "folder to save outputs in, as out0.npy, out1.npy, ...");
   command->add_option("--trace", a->trace,
@@ -432,6 +440,7 @@ void add_run(CLI::App& app, Cli& cli) {
              "  stitchwork run softmax --planner astitch --sanitize mem,race,sync,init\n"
              "  stitchwork run softmax --mode sampled --json\n"
              "  stitchwork run bert_layer --planner astitch --trace trace.json\n"
+             "  stitchwork run scrnn_tiny --planner astra --shuffle 1 --check\n"
              "  stitchwork run --plan plan.json --outputs out/\n"
              "  stitchwork run dumps/softmax-a100 --check\n"
              "  stitchwork run softmax --plan dumps/softmax-a100 --check --db runs.db");

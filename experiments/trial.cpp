@@ -227,7 +227,7 @@ TrialResult run_trial(const Model& model, const TrialSpec& spec, const TrialProg
   options.sanitize = spec.sanitize;
   options.sampled = spec.sampled;
   options.lines = spec.lines;
-  options.max_trips = spec.max_trips;
+  options.limits = {spec.max_trips, spec.shuffle};
   options.progress = [&](int done, int total, const std::string& what) {
     report(0.25 + 0.6 * done / std::max(1, total), what);
   };
@@ -243,7 +243,7 @@ TrialResult run_trial(const Model& model, const TrialSpec& spec, const TrialProg
                               {cuda::Blas::load, cuda::Dnn::load});
     result.gpu = backend.gpu();
     result.run =
-        run_on(backend, model.graph, target, result.executable, inputs, options.progress, spec.max_trips);
+        run_on(backend, model.graph, target, result.executable, inputs, options.progress, options.limits);
     for (std::size_t i = 0; i < result.run.kernels.size(); ++i)  // a GPU tells no parts: the model's
       result.run.kernels[i].parts = result.costs[i].timed.time;
   }

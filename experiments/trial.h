@@ -39,6 +39,7 @@ struct TrialSpec {
   bool lines = false;        ///< RunOptions::lines; no part of the key either
   std::int64_t max_trips =
       kMaxTrips;  ///< of one loop; no part of the key: where it matters there is no result
+  std::optional<std::uint32_t> shuffle;  ///< RunLimits; no part of the key: with a cold cache all is equal
   CompileOptions compile;
   int repeats = 20;                         ///< cuda: of every kernel and of the whole
   std::string convolutions = "auto";        ///< cuda: or "cudnn", "patches" (cuda::parse_convolutions)

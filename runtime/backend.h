@@ -20,6 +20,14 @@ using DeviceAddress = std::uint64_t;
 enum class Method : std::uint8_t { kModelled, kSimulated, kSampled, kMeasured, kImported };
 std::string_view name(Method method);
 
+/// How device memory is used, which says what may share bytes with it where steps are repeated.
+enum class MemoryUse : std::uint8_t {
+  kValue,   ///< of steps; whoever releases it knows that none of them runs any more (BufferLife)
+  kSource,  ///< a parameter, constant, table or barrier: written once, and found so by steps that are
+            ///< repeated
+  kStep,    ///< of one step: steps of another stream have their own
+};
+
 /// When a launch or call is asked for its time after the run, `id` names it.
 struct Timed {
   double us = 0;
@@ -76,10 +84,18 @@ class Backend {
   /// read.
   virtual bool computes_results() const { return true; }
 
-  /// 256-byte aligned, contents undefined; `name` appears in errors and findings. `written_once`: a
-  /// parameter, constant, table or barrier, which launches that are repeated find as it was. Throws Error
-  /// when the device has no memory left.
-  virtual DeviceAddress allocate(std::size_t bytes, const std::string& name, bool written_once = false) = 0;
+  /// Whose launches, calls, copies and memsets those until the next call are: step `index` of the plan, on
+  /// `stream`, behind the steps `waits` of other streams. They are done now, one after the other in the order
+  /// of these calls; a backend that repeats them does it on streams. Of loops and branches alone the step
+  /// that runs them is told.
+  virtual void begin_step(std::size_t index, int stream, std::span<const int> waits) {
+    static_cast<void>(index), static_cast<void>(stream), static_cast<void>(waits);
+  }
+
+  /// 256-byte aligned, contents undefined; `name` appears in errors and findings. Throws Error when the
+  /// device has no memory left.
+  virtual DeviceAddress allocate(std::size_t bytes, const std::string& name,
+                                 MemoryUse use = MemoryUse::kValue) = 0;
   virtual void release(DeviceAddress address) = 0;
   virtual void write(DeviceAddress address, std::span<const std::byte> data) = 0;
   /// Throws HostReadError, as copy does.

@@ -15,7 +15,7 @@ DeviceBuffer write_table(Backend& backend, const CompiledKernel& kernel, DeviceA
         (in_scratch ? scratch : buffer(pointer.op)) + static_cast<std::uint64_t>(pointer.offset);
     std::memcpy(bytes.data() + pointer.at, &to, sizeof to);
   }
-  DeviceBuffer table(backend, bytes.size(), kernel.entry + ".table", true);
+  DeviceBuffer table(backend, bytes.size(), kernel.entry + ".table", MemoryUse::kSource);
   backend.write(table.address(), bytes);
   return table;
 }
@@ -33,7 +33,7 @@ LaunchMemory lay_out(Backend& backend, const CompiledKernel& kernel, const Buffe
         break;
       case Kind::kScratch:
         memory.scratch.emplace(backend, static_cast<std::size_t>(kernel.launch.scratch_bytes),
-                               kernel.entry + ".scratch");
+                               kernel.entry + ".scratch", MemoryUse::kStep);
         memory.arguments.push_back(memory.scratch->address());
         break;
       case Kind::kTable:
@@ -42,7 +42,7 @@ LaunchMemory lay_out(Backend& backend, const CompiledKernel& kernel, const Buffe
         memory.arguments.push_back(memory.written.back().address());
         break;
       case Kind::kBarrier:
-        memory.written.emplace_back(backend, 8, kernel.entry + ".grid_barrier", true);
+        memory.written.emplace_back(backend, 8, kernel.entry + ".grid_barrier", MemoryUse::kSource);
         memory.arguments.push_back(memory.written.back().address());
         backend.write(memory.arguments.back(), std::vector<std::byte>(8));
         break;

@@ -14,8 +14,9 @@ namespace stitchwork {
 /// Device memory, given back with it.
 class DeviceBuffer {
  public:
-  DeviceBuffer(Backend& backend, std::size_t bytes, const std::string& name, bool written_once = false)
-      : backend_(&backend), address_(backend.allocate(bytes, name, written_once)) {}
+  DeviceBuffer(Backend& backend, std::size_t bytes, const std::string& name,
+               MemoryUse use = MemoryUse::kValue)
+      : backend_(&backend), address_(backend.allocate(bytes, name, use)) {}
   DeviceBuffer(DeviceBuffer&& other) noexcept
       : backend_(std::exchange(other.backend_, nullptr)), address_(other.address_) {}
   DeviceBuffer& operator=(DeviceBuffer&&) = delete;

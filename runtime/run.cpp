@@ -4,6 +4,7 @@
 #include <functional>
 #include <iterator>
 #include <map>
+#include <numeric>
 #include <utility>
 
 #include "analysis/facts/facts.h"
@@ -51,7 +52,7 @@ struct Program {
 
   const Device& device;
   Backend& backend;
-  std::int64_t max_trips = kMaxTrips;
+  RunLimits limits;
   std::map<ComputationId, Part> parts;
 };
 
@@ -108,18 +109,20 @@ class Runner {
   void run_steps(RunResult& result, const RunProgress& progress) {
     const FusionPlan& plan = executable_.plan;
     const int total = static_cast<int>(plan.steps.size());
-    for (int i = 0; i < total; ++i) {
+    for (int done = 0; done < total; ++done) {
+      const int i = order_[static_cast<std::size_t>(done)];
       const PlanStep& step = plan.steps[static_cast<std::size_t>(i)];
-      if (progress) progress(i, total, step.id);
+      if (progress) progress(done, total, step.id);
       trip_progress_ = [&](std::int64_t trip) {
         if (progress)
-          progress(i, total,
+          progress(done, total,
                    fmt::format("{}: trip {}{}", step.id, with_commas(trip),
                                step.trips ? " of " + with_commas(*step.trips) : std::string()));
       };
+      if (whole_) backend_.begin_step(static_cast<std::size_t>(i), step.stream, step.waits);
       perform(step, i, result);
       if (!result.findings.empty()) return;
-      for (NodeId owner : dies_after_[static_cast<std::size_t>(i)]) values_.end(owner);
+      for (NodeId owner : dies_after_[static_cast<std::size_t>(done)]) values_.end(owner);
     }
     if (whole_) {
       backend_.settle(result.host_calls.empty());
@@ -138,11 +141,15 @@ class Runner {
   }
 
   /// Steps and the gaps between them; of a plan with several streams the end of its schedule, with the times
-  /// of its steps alone as they were simulated. A GPU runs the steps one after the other so far.
+  /// of its steps alone as they were simulated, or as a GPU's streams took.
   void add_total(RunResult& result) const {
     const FusionPlan& plan = executable_.plan;
     std::vector<double> us;
     for (const StepRun& step : result.steps) us.push_back(step.time_us);
+    if (uses_streams(plan) && result.repeated) {
+      result.total_us = result.repeated->stream_us;
+      return;
+    }
     if (uses_streams(plan) && backend_.method() != Method::kMeasured) {
       const auto kernels =
           with_times(step_kernels(graph_, device_, plan, evaluations(computation_, plan)), us);
@@ -153,14 +160,22 @@ class Runner {
     if (us.size() > 1) result.total_us += device_.launch_gap_us * static_cast<double>(us.size() - 1);
   }
 
-  /// What each step touches, and after which step a buffer is touched no more; those behind the results are
-  /// touched after the last.
+  /// In which order steps run, what each touches, and after how many a buffer is touched no more; those
+  /// behind the results are touched after the last.
   void plan_lifetimes() {
     const FusionPlan& plan = executable_.plan;
+    const std::optional<std::uint32_t> shuffle = program_.limits.shuffle;
+    order_.resize(plan.steps.size());
+    std::iota(order_.begin(), order_.end(), 0);
+    if (shuffle) order_ = shuffled_steps(plan, *shuffle);
     traffic_ = traffic_of_steps(graph_, plan);
+    // Of a shuffled run the last position of all steps that the plan has no later than a buffer's last.
+    std::vector<std::size_t> done_by(plan.steps.size());
+    for (std::size_t at = 0; at < order_.size(); ++at) done_by[static_cast<std::size_t>(order_[at])] = at;
+    for (std::size_t s = 1; s < done_by.size(); ++s) done_by[s] = std::max(done_by[s], done_by[s - 1]);
     dies_after_.assign(plan.steps.size(), {});
-    for (const BufferLife& buffer : buffer_lives(computation_, traffic_))
-      if (buffer.last < plan.steps.size()) dies_after_[buffer.last].push_back(buffer.owner);
+    for (const BufferLife& buffer : buffer_lives(computation_, plan, traffic_))
+      if (buffer.last < plan.steps.size()) dies_after_[done_by[buffer.last]].push_back(buffer.owner);
   }
 
   /// What fails is told with the kernel or library op and the plan it was to be a step of.
@@ -327,11 +342,11 @@ class Runner {
         return run_part(node, 0, state, result, us).get_int(0) != 0 && result.findings.empty();
       };
       for (std::int64_t trip = 1; goes_on(trip); ++trip) {
-        if (trip > program_.max_trips)
-          throw Error(
-              graph_.source, node.line, 0,
-              fmt::format("loop {} goes on after {} trips", node.name, with_commas(program_.max_trips)),
-              "does it end? run --max-trips N lets it go on");
+        if (trip > program_.limits.max_trips)
+          throw Error(graph_.source, node.line, 0,
+                      fmt::format("loop {} goes on after {} trips", node.name,
+                                  with_commas(program_.limits.max_trips)),
+                      "does it end? run --max-trips N lets it go on");
         trip_progress_(trip);
         if (!trips || trip > 1) us += device_.launch_gap_us;
         state = run_part(node, 1, state, result, us);
@@ -421,18 +436,22 @@ class Runner {
   std::vector<DeviceBuffer> kept_;                    ///< tables and barriers, until the run ends
   std::function<void(std::int64_t)> trip_progress_;
   std::vector<Traffic> traffic_;                 ///< by step
-  std::vector<std::vector<NodeId>> dies_after_;  ///< owners of buffers, by step
+  std::vector<int> order_;                       ///< of the steps, as they run
+  std::vector<std::vector<NodeId>> dies_after_;  ///< owners of buffers, by place in that order
 };
 
 }  // namespace
 
 RunResult run_on(Backend& backend, const Graph& model, const Device& device, const Executable& executable,
-                 std::span<const Literal> inputs, const RunProgress& progress, std::int64_t max_trips) {
+                 std::span<const Literal> inputs, const RunProgress& progress, const RunLimits& limits) {
   const Graph& graph = planned_graph(model, executable.plan);
   require_runnable(graph);
+  if (limits.shuffle && backend.method() == Method::kMeasured)
+    throw Error("steps are shuffled in simulated runs alone: a GPU's streams have an order of their own",
+                "leave out --shuffle, or use --backend sim");
   std::vector<ComputationRun> computations;
   Program program(graph, device, executable, backend, computations);
-  program.max_trips = max_trips;
+  program.limits = limits;
   RunResult result = Runner(graph, executable, program, true).run(inputs, progress);
   result.computations = std::move(computations);
   return result;
@@ -442,7 +461,7 @@ RunResult run_simulated(const Graph& graph, const Device& device, const Executab
                         std::span<const Literal> inputs, const RunOptions& options) {
   SimulatorBackend backend(device, options.cache, options.sanitize, options.host_threads, options.sampled,
                            options.lines);
-  return run_on(backend, graph, device, executable, inputs, options.progress, options.max_trips);
+  return run_on(backend, graph, device, executable, inputs, options.progress, options.limits);
 }
 
 }  // namespace stitchwork

@@ -58,6 +58,13 @@ struct RunResult {
 /// that models have (a scan over a sequence of 100,000).
 inline constexpr std::int64_t kMaxTrips = 1'000'000;
 
+/// What a run does otherwise than its plan alone says.
+struct RunLimits {
+  std::int64_t max_trips = kMaxTrips;  ///< of one loop
+  /// Steps run in another order that their streams and waits allow, drawn by this seed; nullopt: the plan's.
+  std::optional<std::uint32_t> shuffle;
+};
+
 /// Called before each step, and of loops of the entry before each trip: (done, total, what).
 using RunProgress = std::function<void(int, int, const std::string&)>;
 
@@ -67,7 +74,7 @@ struct RunOptions {
   bool sampled = false;  ///< sim::Options::sampled for every kernel that can be; there are no outputs then
   bool lines = false;    ///< KernelRun::lines
   sim::Sanitizers sanitize;
-  std::int64_t max_trips = kMaxTrips;  ///< of one loop
+  RunLimits limits;
   RunProgress progress;
 };
 
@@ -76,10 +83,11 @@ struct RunOptions {
 void require_runnable(const Graph& graph);
 
 /// Runs on `backend`; library calls that it does not make, by the CPU reference. Loops and branches run the
-/// kernels of their computations' plans. Throws Error where a loop goes on after `max_trips`.
+/// kernels of their computations' plans. Throws Error where a loop goes on after `limits.max_trips`, and
+/// where a backend whose times are measured is to shuffle steps.
 RunResult run_on(Backend& backend, const Graph& graph, const Device& device, const Executable& executable,
                  std::span<const Literal> inputs, const RunProgress& progress = {},
-                 std::int64_t max_trips = kMaxTrips);
+                 const RunLimits& limits = {});
 
 /// run_on the PTX simulator.
 RunResult run_simulated(const Graph& graph, const Device& device, const Executable& executable,

@@ -26,7 +26,8 @@ DeviceAddress RunValues::address(NodeId op) {
   const auto known = buffers_.find(owner);
   if (known != buffers_.end()) return known->second.address();
   const auto bytes = static_cast<std::size_t>(std::max<std::int64_t>(1, node.shape.byte_size()));
-  return buffers_.try_emplace(owner, backend_, bytes, node.name, is_source(node)).first->second.address();
+  const MemoryUse use = is_source(node) ? MemoryUse::kSource : MemoryUse::kValue;
+  return buffers_.try_emplace(owner, backend_, bytes, node.name, use).first->second.address();
 }
 
 void RunValues::end(NodeId owner) {

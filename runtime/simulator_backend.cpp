@@ -17,7 +17,7 @@ SimulatorBackend::SimulatorBackend(const Device& device, sim::CacheMode cache,
   options_.lines = lines;
 }
 
-DeviceAddress SimulatorBackend::allocate(std::size_t bytes, const std::string& name, bool) {
+DeviceAddress SimulatorBackend::allocate(std::size_t bytes, const std::string& name, MemoryUse) {
   return memory_.allocate(bytes, name);
 }
 

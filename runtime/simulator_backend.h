@@ -14,7 +14,7 @@ class SimulatorBackend final : public Backend {
 
   Method method() const override { return Method::kSimulated; }
   bool computes_results() const override { return !options_.sampled; }
-  DeviceAddress allocate(std::size_t bytes, const std::string& name, bool written_once) override;
+  DeviceAddress allocate(std::size_t bytes, const std::string& name, MemoryUse use) override;
   void release(DeviceAddress address) override;
   void write(DeviceAddress address, std::span<const std::byte> data) override;
   void read(DeviceAddress address, std::span<std::byte> data) override;

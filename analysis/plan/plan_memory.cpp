@@ -7,6 +7,7 @@
 #include "analysis/facts/facts.h"
 #include "analysis/plan/assemble.h"
 #include "analysis/plan/control_flow.h"
+#include "analysis/plan/step_order.h"
 
 namespace stitchwork {
 namespace {
@@ -35,7 +36,7 @@ PlanMemory memory_of(const Graph& graph, const FusionPlan& plan, const std::vect
                      bool with_tuples) {
   const Computation& computation = graph.entry_computation();
   PlanMemory memory;
-  memory.buffers = buffer_lives(computation, traffic_of_steps(graph, plan));
+  memory.buffers = buffer_lives(computation, plan, traffic_of_steps(graph, plan));
   if (!with_tuples)
     std::erase_if(memory.buffers,
                   [&](const BufferLife& b) { return computation.node(b.owner).shape.is_tuple; });
@@ -45,10 +46,21 @@ PlanMemory memory_of(const Graph& graph, const FusionPlan& plan, const std::vect
     change[buffer.first] += buffer.bytes;
     change[buffer.last + 1] -= buffer.bytes;
   }
+  std::vector<std::int64_t> beside;
+  for (const PlanStep& step : plan.steps)
+    beside.push_back(bytes_beside(graph, plan, step, parts, with_tuples));
+  if (uses_streams(plan)) {
+    std::map<int, std::int64_t> most;
+    for (std::size_t s = 0; s < plan.steps.size(); ++s)
+      most[plan.steps[s].stream] = std::max(most[plan.steps[s].stream], beside[s]);
+    std::int64_t all = 0;
+    for (const auto& [stream, bytes] : most) all += bytes;
+    std::ranges::fill(beside, all);
+  }
   std::int64_t now = 0;
   for (std::size_t s = 0; s < plan.steps.size(); ++s) {
     now += change[s];
-    const PlanMemory::Step step{now, bytes_beside(graph, plan, plan.steps[s], parts, with_tuples)};
+    const PlanMemory::Step step{now, beside[s]};
     memory.steps.push_back(step);
     if (step.buffers + step.beside <= memory.peak_bytes) continue;
     memory.peak_bytes = step.buffers + step.beside;
@@ -66,13 +78,18 @@ std::vector<Traffic> traffic_of_steps(const Graph& graph, const FusionPlan& plan
   return steps;
 }
 
-std::vector<BufferLife> buffer_lives(const Computation& computation, std::span<const Traffic> steps) {
+std::vector<BufferLife> buffer_lives(const Computation& computation, const FusionPlan& plan,
+                                     std::span<const Traffic> steps) {
+  const std::vector<std::size_t> last = last_steps_beside(plan);
   std::map<NodeId, BufferLife> lives;
   for (std::size_t s = 0; s < steps.size(); ++s)
     for (const std::vector<NodeId>* list : {&steps[s].reads, &steps[s].writes})
-      for (const NodeId owner : *list)
-        lives.try_emplace(owner, BufferLife{owner, computation.node(owner).shape.byte_size(), s, s})
-            .first->second.last = s;
+      for (const NodeId owner : *list) {
+        BufferLife& life =
+            lives.try_emplace(owner, BufferLife{owner, computation.node(owner).shape.byte_size(), s, s})
+                .first->second;
+        life.last = std::max(life.last, last[s]);
+      }
   for (const NodeId owner : buffers_read(computation, computation.root))
     if (const auto at = lives.find(owner); at != lives.end()) at->second.last = steps.size();
   std::vector<BufferLife> result;

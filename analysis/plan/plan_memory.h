@@ -15,7 +15,8 @@ namespace stitchwork {
 /// The traffic of each step of the plan.
 std::vector<Traffic> traffic_of_steps(const Graph& graph, const FusionPlan& plan);
 
-/// A buffer, from the first step that touches it to the last.
+/// A buffer, from the first step that touches it to the last, or to the last one that may begin before that
+/// has ended, on another stream.
 struct BufferLife {
   NodeId owner = kNoNode;  ///< buffer_of
   std::int64_t bytes = 0;
@@ -25,14 +26,17 @@ struct BufferLife {
   bool alive_at(std::size_t step) const { return first <= step && step <= last; }
 };
 
-/// Of every buffer that a step touches, by owner; of a plan of `graph`'s entry computation with this traffic.
-std::vector<BufferLife> buffer_lives(const Computation& computation, std::span<const Traffic> steps);
+/// Of every buffer that a step of the plan touches, by owner; `steps`: the traffic of its steps.
+std::vector<BufferLife> buffer_lives(const Computation& computation, const FusionPlan& plan,
+                                     std::span<const Traffic> steps);
 
 /// Memory of a plan, modelled: runs allocate a buffer before its first step and free it after its last.
 struct PlanMemory {
   struct Step {
     std::int64_t buffers = 0;  ///< bytes of those alive
-    std::int64_t beside = 0;   ///< scratch of the kernel, or the peak of what the loop or branch runs
+    /// Scratch of the kernel, or the peak of what the loop or branch runs; of a plan with several streams the
+    /// most that the steps of each take, as each has its own.
+    std::int64_t beside = 0;
   };
   std::vector<BufferLife> buffers;  ///< by first step, then owner
   std::vector<Step> steps;

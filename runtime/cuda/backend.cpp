@@ -45,19 +45,25 @@ CudaBackend::CudaBackend(std::shared_ptr<const Driver> driver, const Device& dev
   driver_->check(driver_->context_retain(&context, id), "cuDevicePrimaryCtxRetain", gpu_.name);
   context_ = OwnedContext(*driver_, id);
   driver_->check(driver_->context_set(context), "cuCtxSetCurrent", gpu_.name);
-  Stream stream = nullptr;
-  driver_->check(driver_->stream_create(&stream, kNonBlockingStream), "cuStreamCreate", gpu_.name);
-  stream_ = OwnedStream(*driver_, stream);
-  for (OwnedEvent* made : {&begin_, &end_}) {
-    Event event = nullptr;
-    driver_->check(driver_->event_create(&event, 0), "cuEventCreate", gpu_.name);
-    *made = OwnedEvent(*driver_, event);
-  }
-  if (libraries_.blas) blas_ = libraries_.blas();
+  lane(0);
+  for (OwnedEvent* made : {&begin_, &end_}) *made = make_event(0);
+  if (libraries_.blas) lane(0).blas = libraries_.blas();
 }
 
-DeviceAddress CudaBackend::allocate(std::size_t bytes, const std::string& name, bool written_once) {
-  Pool& pool = written_once ? sources_ : pool_;
+Pool& CudaBackend::pool(MemoryUse use) {
+  switch (use) {
+    case MemoryUse::kSource:
+      return sources_;
+    case MemoryUse::kStep:
+      return lane(lane_).memory;
+    case MemoryUse::kValue:
+      break;
+  }
+  return values_;
+}
+
+DeviceAddress CudaBackend::allocate(std::size_t bytes, const std::string& name, MemoryUse use) {
+  Pool& pool = this->pool(use);
   if (const auto address = pool.take(bytes)) return *address;
   const std::uint64_t wanted = Pool::rounded(bytes);
   Pointer chunk = 0;
@@ -71,15 +77,20 @@ DeviceAddress CudaBackend::allocate(std::size_t bytes, const std::string& name, 
   }
   std::size_t left = 0, all = 0;
   driver_->memory_info(&left, &all);
+  std::uint64_t used = values_.used() + sources_.used();
+  for (const auto& lane : lanes_) used += lane->memory.used();
   throw Error(
       fmt::format("{}: {} bytes of device memory cannot be had: {}; {} of {} bytes are free, {} in use by "
                   "this run",
-                  name, bytes, driver_->text(result), left, all, pool_.used() + sources_.used()),
+                  name, bytes, driver_->text(result), left, all, used),
       "use smaller inputs");
 }
 
 void CudaBackend::release(DeviceAddress address) {
-  (sources_.holds(address) ? sources_ : pool_).give_back(address);
+  for (Pool* pool : {&sources_, &values_})
+    if (pool->holds(address)) return pool->give_back(address);
+  for (const auto& lane : lanes_)
+    if (lane->memory.holds(address)) return lane->memory.give_back(address);
 }
 
 void CudaBackend::write(DeviceAddress address, std::span<const std::byte> data) {
@@ -166,7 +177,7 @@ std::int64_t CudaBackend::resident_blocks(const CompiledKernel& kernel, const Lo
   attribute.id = kClusterDimension;
   attribute.extents[0] = static_cast<unsigned>(cluster);
   attribute.extents[1] = attribute.extents[2] = 1;
-  const LaunchConfig config = launch_config(kernel.launch, stream_.get(), attribute);
+  const LaunchConfig config = launch_config(kernel.launch, lanes_[0]->stream.get(), attribute);
   int clusters = 0;
   driver_->check(driver_->resident_clusters(&clusters, loaded.function, &config),
                  "cuOccupancyMaxActiveClusters", kernel.entry);
@@ -205,30 +216,30 @@ Launched CudaBackend::launch(const CompiledKernel& kernel, std::span<const Devic
   return result;
 }
 
-void CudaBackend::perform(const Step& step) {
-  for (const Step& part : step.before) perform(part);
-  perform_alone(step);
-  for (const Step& part : step.after) perform(part);
+void CudaBackend::perform(const Step& step, const Lane& lane) {
+  for (const Step& part : step.before) perform(part, lane);
+  perform_alone(step, lane);
+  for (const Step& part : step.after) perform(part, lane);
 }
 
-void CudaBackend::perform_alone(const Step& step) {
+void CudaBackend::perform_alone(const Step& step, const Lane& lane) {
+  const Stream stream = lane.stream.get();
   switch (step.kind) {
     case Step::Kind::kClear:
-      driver_->check(driver_->fill(step.pointers[0], 0, step.bytes, stream_.get()), "cuMemsetD8Async",
-                     step.what);
+      driver_->check(driver_->fill(step.pointers[0], 0, step.bytes, stream), "cuMemsetD8Async", step.what);
       return;
     case Step::Kind::kCopy:
-      driver_->check(driver_->copy(step.pointers[0], step.pointers[1], step.bytes, stream_.get()),
+      driver_->check(driver_->copy(step.pointers[0], step.pointers[1], step.bytes, stream),
                      "cuMemcpyDtoDAsync", step.what);
       return;
     case Step::Kind::kProduct:
-      blas_->multiply(stream_.get(), step.gemm, step.operands, step.result, step.pointers[0],
-                      step.pointers[1], step.pointers[2], step.added, options_.tf32, step.what);
+      lane.blas->multiply(stream, step.gemm, step.operands, step.result, step.pointers[0], step.pointers[1],
+                          step.pointers[2], step.added, options_.tf32, step.what);
       return;
     case Step::Kind::kConvolution:
-      dnn_->convolve(stream_.get(), *step.dnn,
-                     {step.pointers[0], step.pointers[1], step.pointers[2], step.pointers[3], step.added},
-                     step.what);
+      lane.dnn->convolve(stream, *step.dnn,
+                         {step.pointers[0], step.pointers[1], step.pointers[2], step.pointers[3], step.added},
+                         step.what);
       return;
     case Step::Kind::kLaunch:
       break;
@@ -240,32 +251,36 @@ void CudaBackend::perform_alone(const Step& step) {
   const auto grid = static_cast<unsigned>(launch.grid), block = static_cast<unsigned>(launch.block),
              shared = static_cast<unsigned>(launch.shared_bytes);
   if (launch.grid_barriers > 0)
-    driver_->check(driver_->launch_cooperative(step.function, grid, 1, 1, block, 1, 1, shared, stream_.get(),
-                                               arguments.data()),
-                   "cuLaunchCooperativeKernel", step.what);
+    driver_->check(
+        driver_->launch_cooperative(step.function, grid, 1, 1, block, 1, 1, shared, stream, arguments.data()),
+        "cuLaunchCooperativeKernel", step.what);
   else if (step.kernel->dependent)
-    launch_dependent(step, arguments);
+    launch_dependent(step, lane, arguments);
   else
-    driver_->check(driver_->launch(step.function, grid, 1, 1, block, 1, 1, shared, stream_.get(),
-                                   arguments.data(), nullptr),
-                   "cuLaunchKernel", step.what);
+    driver_->check(
+        driver_->launch(step.function, grid, 1, 1, block, 1, 1, shared, stream, arguments.data(), nullptr),
+        "cuLaunchKernel", step.what);
 }
 
-void CudaBackend::launch_dependent(const Step& step, std::vector<void*>& arguments) {
+void CudaBackend::launch_dependent(const Step& step, const Lane& lane, std::vector<void*>& arguments) {
   LaunchAttribute attribute{};
   attribute.id = kProgrammaticStreamSerialization;
   attribute.value = 1;
-  const LaunchConfig config = launch_config(step.kernel->launch, stream_.get(), attribute);
+  const LaunchConfig config = launch_config(step.kernel->launch, lane.stream.get(), attribute);
   driver_->check(driver_->launch_with(&config, step.function, arguments.data(), nullptr), "cuLaunchKernelEx",
                  step.what);
 }
 
 Timed CudaBackend::record(Step step) {
-  driver_->check(driver_->event_record(begin_.get(), stream_.get()), "cuEventRecord", step.what);
-  perform(step);
-  driver_->check(driver_->event_record(end_.get(), stream_.get()), "cuEventRecord", step.what);
+  const Stream stream = lanes_[0]->stream.get();
+  driver_->check(driver_->event_record(begin_.get(), stream), "cuEventRecord", step.what);
+  perform(step, *lanes_[0]);
+  driver_->check(driver_->event_record(end_.get(), stream), "cuEventRecord", step.what);
   wait(step.what);
   const Timed timed{elapsed_us(), steps_.size(), {}};
+  step.lane = lane_;
+  step.waits = std::exchange(waits_, {});
+  last_on_[lane_] = steps_.size();
   steps_.push_back(std::move(step));
   step_us_.push_back(timed.us);
   return timed;

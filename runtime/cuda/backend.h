@@ -53,7 +53,8 @@ class CudaBackend final : public Backend {
 
   Method method() const override { return Method::kMeasured; }
   const Gpu& gpu() const { return gpu_; }
-  DeviceAddress allocate(std::size_t bytes, const std::string& name, bool written_once) override;
+  void begin_step(std::size_t index, int stream, std::span<const int> waits) override;
+  DeviceAddress allocate(std::size_t bytes, const std::string& name, MemoryUse use) override;
   void release(DeviceAddress address) override;
   void write(DeviceAddress address, std::span<const std::byte> data) override;
   void read(DeviceAddress address, std::span<std::byte> data) override;
@@ -88,6 +89,16 @@ class CudaBackend final : public Backend {
     DType operands = DType::kF32, result = DType::kF32;
     std::string what;
     std::vector<Step> before, after;  ///< performed first and last, as parts of this one
+    std::size_t lane = 0;
+    std::vector<std::size_t> waits;  ///< for steps of other lanes, by number
+  };
+  /// A stream, with what the steps on it have to themselves.
+  struct Lane {
+    OwnedStream stream;
+    std::unique_ptr<Blas> blas;
+    std::unique_ptr<Dnn> dnn;
+    Pool memory;       ///< of single steps
+    OwnedEvent ended;  ///< all of a pass that is on it
   };
 
   const Loaded& load(const CompiledKernel& kernel);
@@ -116,11 +127,19 @@ class CudaBackend final : public Backend {
   /// A kernel that is no plan's, over `elements`: compiled once.
   Step helper(const std::string& cuda, const char* name, std::int64_t elements,
               std::vector<DeviceAddress> pointers, const std::string& what);
-  void perform(const Step& step);
-  void perform_alone(const Step& step);  ///< without its parts
+  /// Lanes are made when they are first asked for; 0 is there.
+  Lane& lane(std::size_t index);
+  OwnedEvent make_event(unsigned flags);
+  Pool& pool(MemoryUse use);
+  void perform(const Step& step, const Lane& lane);
+  void perform_alone(const Step& step, const Lane& lane);  ///< without its parts
+  /// All steps, each on its lane behind those that it waits for; lane 0 begins first and ends last.
+  void perform_all();
+  /// What steps of other lanes wait for gets an event; calls get a library's handle on each lane.
+  void prepare_lanes();
   /// Of a kernel that waits itself for what comes before. Those with grid barriers are launched as ever: all
   /// their blocks have to be resident.
-  void launch_dependent(const Step& step, std::vector<void*>& arguments);
+  void launch_dependent(const Step& step, const Lane& lane, std::vector<void*>& arguments);
   /// Performs and remembers it; the time of this first run, by events.
   Timed record(Step step);
   void wait(const std::string& what);
@@ -137,20 +156,26 @@ class CudaBackend final : public Backend {
   Gpu gpu_;
   // Each is given back before those above it.
   OwnedContext context_;
-  OwnedStream stream_;
   OwnedEvent begin_, end_;
   std::vector<OwnedMemory> allocations_;
   OwnedMemory flushed_;  ///< twice the L2 cache, once needed
   CudaLibraries libraries_;
-  std::unique_ptr<Blas> blas_;
-  std::unique_ptr<Dnn> dnn_;
+  std::vector<std::unique_ptr<Lane>> lanes_;
   bool dnn_asked_ = false;
   std::vector<std::unique_ptr<DnnPlan>> dnn_plans_;  ///< steps point to them
   /// Two, so that no buffer of an earlier step shares bytes with what is written once.
-  Pool pool_, sources_;
+  Pool values_, sources_;
   std::map<std::string, Loaded> modules_;          ///< by source
   std::map<std::string, CompiledKernel> helpers_;  ///< likewise; steps point to them
   std::vector<Step> steps_;
+  std::map<std::size_t, OwnedEvent> events_;  ///< by step that others wait for
+  OwnedEvent begun_;                          ///< a pass, on lane 0
+  std::size_t lane_ = 0;                      ///< of the plan's step that is being done
+  std::vector<std::size_t> waits_;            ///< its, until one of ours has them
+  /// By lane the last step, and by plan's step the last on its lane when it had ended.
+  std::map<std::size_t, std::size_t> last_on_;
+  std::map<std::size_t, std::size_t> ended_;
+  std::optional<std::size_t> begun_step_;  ///< the plan's
   std::vector<double> step_us_;
   std::optional<Repeated> repeated_;
 };

@@ -37,7 +37,7 @@ std::optional<Timed> CudaBackend::multiply(const Node& dot, const Shape& lhs, co
                                            const LibraryCall& call) {
   if (!multiplies(lhs, rhs, dot.shape)) return std::nullopt;
   const Added added = added_by(call);
-  if (added && !blas_->adds()) return std::nullopt;
+  if (added && !lanes_[0]->blas->adds()) return std::nullopt;
   const auto gemm = gemm_of(dot, lhs, rhs, call.transposed);
   if (!gemm) return std::nullopt;
   Step step;
@@ -55,7 +55,7 @@ std::optional<Timed> CudaBackend::multiply(const Node& dot, const Shape& lhs, co
 }
 
 bool CudaBackend::multiplies(const Shape& lhs, const Shape& rhs, const Shape& result) const {
-  return blas_ != nullptr && lhs.dtype == rhs.dtype && Blas::knows(lhs.dtype, result.dtype);
+  return lanes_[0]->blas != nullptr && lhs.dtype == rhs.dtype && Blas::knows(lhs.dtype, result.dtype);
 }
 
 std::optional<Timed> CudaBackend::convolve(const Node& node, const Shape& input, const Shape& weights,
@@ -82,13 +82,13 @@ std::optional<Timed> CudaBackend::convolve(const Node& node, const Shape& input,
 
 Dnn::Prepared CudaBackend::prepare(const Node& node, const Shape& input, const Shape& weights,
                                    DnnEpilogue epilogue, DnnTerms& terms) {
-  if (!std::exchange(dnn_asked_, true) && libraries_.dnn) dnn_ = libraries_.dnn();
-  if (dnn_ == nullptr) return {Verdict::no("cudnn.absent", "there is no cuDNN"), nullptr};
+  if (!std::exchange(dnn_asked_, true) && libraries_.dnn) lanes_[0]->dnn = libraries_.dnn();
+  if (lanes_[0]->dnn == nullptr) return {Verdict::no("cudnn.absent", "there is no cuDNN"), nullptr};
   Dnn::Prepared prepared;
   for (const bool features_last : {true, false}) {  // what lies so is fastest as it lies
     terms = dnn_terms(node, input, weights, features_last);
     prepared.verdict = terms.verdict;
-    if (terms.verdict) prepared = dnn_->prepare(terms.convolution, options_.tf32, epilogue);
+    if (terms.verdict) prepared = lanes_[0]->dnn->prepare(terms.convolution, options_.tf32, epilogue);
     if (prepared.verdict) break;
   }
   return prepared;
@@ -104,7 +104,7 @@ Timed CudaBackend::convolve_by_dnn(const Node& node, const DnnConvolution& terms
   const auto dense = gather(terms.weights, weights, call.operands[1], step);
   std::optional<DeviceAddress> workspace, zeros;
   if (const std::size_t bytes = step.dnn->workspace_bytes(); bytes > 0)
-    workspace = allocate(bytes, node.name, false);
+    workspace = allocate(bytes, node.name, MemoryUse::kStep);
   step.added = added_by(call);
   if (step.added && step.added.bias == 0) {
     Step clear;
@@ -112,7 +112,7 @@ Timed CudaBackend::convolve_by_dnn(const Node& node, const DnnConvolution& terms
     clear.bytes = static_cast<std::size_t>(terms.kernel[0]) *
                   static_cast<std::size_t>(byte_size(terms.dtype));  // of every feature
     clear.what = node.name;
-    zeros = allocate(clear.bytes, node.name, false);
+    zeros = allocate(clear.bytes, node.name, MemoryUse::kStep);
     clear.pointers = {*zeros};
     step.added.bias = *zeros;
     step.before.push_back(std::move(clear));
@@ -153,8 +153,8 @@ std::optional<DeviceAddress> CudaBackend::gather(const Gather& gather, const Sha
                                                  DeviceAddress from, Step& step) {
   if (gather.copies_nothing()) return std::nullopt;
   const std::string cuda = gather_cuda(gather, source.elements_count(), byte_size(source.dtype));
-  const DeviceAddress to =
-      allocate(static_cast<std::size_t>(gather.elements() * byte_size(source.dtype)), step.what, false);
+  const DeviceAddress to = allocate(static_cast<std::size_t>(gather.elements() * byte_size(source.dtype)),
+                                    step.what, MemoryUse::kStep);
   step.before.push_back(helper(cuda, "gather", gather.elements(), {from, to}, step.what));
   return to;
 }

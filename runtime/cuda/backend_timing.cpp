@@ -23,7 +23,7 @@ double median(std::vector<double> values) {
 }  // namespace
 
 void CudaBackend::wait(const std::string& what) {
-  driver_->check(driver_->stream_wait(stream_.get()), "cuStreamSynchronize", what);
+  driver_->check(driver_->stream_wait(lanes_[0]->stream.get()), "cuStreamSynchronize", what);
 }
 
 double CudaBackend::elapsed_us() const {
@@ -36,9 +36,9 @@ double CudaBackend::median_us(int times, const std::function<void()>& pass) {
   std::vector<double> us;
   for (int i = 0; i < times; ++i) {
     if (options_.cache == sim::CacheMode::kCold) flush_cache();
-    driver_->check(driver_->event_record(begin_.get(), stream_.get()), "cuEventRecord", "timing");
+    driver_->check(driver_->event_record(begin_.get(), lanes_[0]->stream.get()), "cuEventRecord", "timing");
     pass();
-    driver_->check(driver_->event_record(end_.get(), stream_.get()), "cuEventRecord", "timing");
+    driver_->check(driver_->event_record(end_.get(), lanes_[0]->stream.get()), "cuEventRecord", "timing");
     wait("timing");
     us.push_back(elapsed_us());
   }
@@ -52,27 +52,28 @@ void CudaBackend::flush_cache() {
     driver_->check(driver_->allocate(&memory, bytes), "cuMemAlloc", "memory to overwrite the L2 cache");
     flushed_ = OwnedMemory(*driver_, memory);
   }
-  driver_->check(driver_->fill(flushed_.get(), 0, bytes, stream_.get()), "cuMemsetD8Async",
+  driver_->check(driver_->fill(flushed_.get(), 0, bytes, lanes_[0]->stream.get()), "cuMemsetD8Async",
                  "overwriting the L2 cache");
 }
 
 double CudaBackend::repeated_us(const Step& step) {
-  if (options_.cache == sim::CacheMode::kCold) return median_us(options_.repeats, [&] { perform(step); });
-  perform(step);
-  const double one = median_us(1, [&] { perform(step); });
+  if (options_.cache == sim::CacheMode::kCold)
+    return median_us(options_.repeats, [&] { perform(step, *lanes_[0]); });
+  perform(step, *lanes_[0]);
+  const double one = median_us(1, [&] { perform(step, *lanes_[0]); });
   const int times =
       std::clamp(static_cast<int>(kRepeatedUs / std::max(one, 1.0)), options_.repeats, kMostRepeats);
   const double all = median_us(1, [&] {
-    for (int i = 0; i < times; ++i) perform(step);
+    for (int i = 0; i < times; ++i) perform(step, *lanes_[0]);
   });
   return all / times;
 }
 
 std::optional<double> CudaBackend::graph_us(int times) {
-  Capture capture(*driver_, stream_.get());
+  Capture capture(*driver_, lanes_[0]->stream.get());
   if (!capture) return std::nullopt;
   try {
-    for (const Step& step : steps_) perform(step);
+    perform_all();
   } catch (const Error&) {  // a call that cannot be captured
     return std::nullopt;
   }
@@ -81,7 +82,8 @@ std::optional<double> CudaBackend::graph_us(int times) {
   if (!graph || driver_->graph_instantiate(&made, graph.get(), 0) != kSuccess) return std::nullopt;
   const OwnedGraphExec ready(*driver_, made);
   const auto pass = [&] {
-    driver_->check(driver_->graph_launch(ready.get(), stream_.get()), "cuGraphLaunch", "CUDA graph");
+    driver_->check(driver_->graph_launch(ready.get(), lanes_[0]->stream.get()), "cuGraphLaunch",
+                   "CUDA graph");
   };
   pass();
   return median_us(times, pass);
@@ -96,9 +98,8 @@ void CudaBackend::settle(bool whole) {
     if (fresh) at->second = repeated_us(steps_[i]);
     step_us_[i] = at->second;
   }
-  const auto pass = [&] {
-    for (const Step& step : steps_) perform(step);
-  };
+  prepare_lanes();
+  const auto pass = [&] { perform_all(); };
   pass();  // results are those of a whole pass, whatever single steps have left
   wait("the last pass");
   repeated_ = Repeated{options_.repeats, median_us(options_.repeats, pass), graph_us(options_.repeats)};

@@ -49,7 +49,7 @@ struct LaunchConfig {
 };
 inline constexpr int kClusterDimension = 4, kProgrammaticStreamSerialization = 6;
 enum JitOption : int { kErrorLog = 5, kErrorLogBytes = 6 };
-inline constexpr unsigned kNonBlockingStream = 1, kCaptureThreadLocal = 1;
+inline constexpr unsigned kNonBlockingStream = 1, kCaptureThreadLocal = 1, kEventWithoutTiming = 2;
 
 /// The functions, by what they do; X(member, symbol, parameters).
 #define STITCHWORK_CUDA_DRIVER(X)                                                                     \
@@ -86,6 +86,7 @@ inline constexpr unsigned kNonBlockingStream = 1, kCaptureThreadLocal = 1;
   X(stream_create, cuStreamCreate, (Stream*, unsigned))                                               \
   X(stream_wait, cuStreamSynchronize, (Stream))                                                       \
   X(stream_destroy, cuStreamDestroy_v2, (Stream))                                                     \
+  X(stream_wait_event, cuStreamWaitEvent, (Stream, Event, unsigned))                                  \
   X(event_create, cuEventCreate, (Event*, unsigned))                                                  \
   X(event_record, cuEventRecord, (Event, Stream))                                                     \
   X(event_elapsed, cuEventElapsedTime, (float*, Event, Event))                                        \

@@ -208,7 +208,7 @@ TEST(HostReads, WhateverTheHostReadsForIsChecked) {
 
 TEST(HostReads, OfMemoryThatWasGivenBackAreRefused) {
   SimulatorBackend backend(device("v100"), sim::CacheMode::kCold, {}, 1);
-  const DeviceAddress address = backend.allocate(16, "x", false);
+  const DeviceAddress address = backend.allocate(16, "x", MemoryUse::kValue);
   std::vector<std::byte> bytes(16);
   backend.read(address, bytes);
   backend.release(address);

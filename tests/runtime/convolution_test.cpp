@@ -113,9 +113,9 @@ TEST(Convolution, GatherKernelsGatherWhatTheHostDoes) {
       const CompiledKernel kernel = compile_kernel(
           gather_cuda(gather, source.shape.elements_count(), byte_size(type)), "gather", launch, gpu);
       SimulatorBackend backend(gpu, sim::CacheMode::kCold, {.race = true, .init = true}, 1);
-      const DeviceAddress from = backend.allocate(source.bytes.size(), "source", true);
+      const DeviceAddress from = backend.allocate(source.bytes.size(), "source", MemoryUse::kSource);
       Literal result = Literal::zeros(Shape::array(type, {gather.elements()}));
-      const DeviceAddress to = backend.allocate(result.bytes.size(), "gathered", false);
+      const DeviceAddress to = backend.allocate(result.bytes.size(), "gathered", MemoryUse::kValue);
       backend.write(from, source.bytes);
       const std::vector<DeviceAddress> arguments{from, to};
       const Launched launched = backend.launch(kernel, arguments);

@@ -90,6 +90,15 @@ TEST(CudaErrors, EachCallThatFailsIsOneErrorAndLeavesNothingBehind) {
        "  c = f32[1,3,4,4] convolution(a, w), window={size=2x2}, dim_labels=bf01_oi01->bf01\n"
        "  ROOT n = f32[1,3,4,4] negate(c)\n}\n"},
       {"v100", "astitch", to_text(testing::dataset("rotary_tiny"))},
+      {"v100", "astra-fks",  // two streams, one of which waits for the other
+       "HloModule m\nENTRY main {\n  a = f32[8,9] parameter(0)\n  u = f32[9,10] parameter(1)\n"
+       "  v = f32[10,8] parameter(2)\n  b = f32[8,12] parameter(3)\n  w = f32[12,7] parameter(4)\n"
+       "  x = f32[7,6] parameter(5)\n"
+       "  p = f32[8,10] dot(a, u), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+       "  p2 = f32[8,8] dot(p, v), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+       "  q = f32[8,7] dot(b, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+       "  q2 = f32[8,6] dot(q, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+       "  ROOT r = f32[8,6] dot(p2, q2), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n}\n"},
   };
   if (find_nvrtc())
     cases.push_back({"h200", "unfused",

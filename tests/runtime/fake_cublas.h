@@ -123,7 +123,7 @@ inline std::unique_ptr<cu::BlasLt> fake_blas_lt() {
   };
   f.multiply = [](void*, Descriptor product_, const void* alpha, const void* a, Descriptor a_, const void* b,
                   Descriptor b_, const void* beta, const void* c, Descriptor c_, void* d, Descriptor d_,
-                  const void*, void*, std::size_t, cu::Stream) -> int {
+                  const void*, void*, std::size_t, cu::Stream stream) -> int {
     if (fails("lt_multiply")) return 13;
     const auto of = [](Descriptor one) { return *static_cast<FakeLtDescriptor*>(one); };
     const FakeLtDescriptor product = of(product_), ma = of(a_), mb = of(b_), mc = of(c_), md = of(d_);
@@ -136,7 +136,7 @@ inline std::unique_ptr<cu::BlasLt> fake_blas_lt() {
     if (k != (across_b ? mb.cols : mb.rows) || md.rows != m || md.cols != n || mc.rows != m || mc.cols != n)
       return 7;
     if (biased && (product.bias == nullptr || blas_type(product.bias_type) != md.dtype)) return 7;
-    enqueue([=] {
+    enqueue(stream, [=] {
       for (std::int64_t p = 0; p < md.count; ++p)
         for (std::int64_t j = 0; j < n; ++j)
           for (std::int64_t i = 0; i < m; ++i) {
@@ -162,15 +162,20 @@ inline std::unique_ptr<cu::Blas> fake_blas() {
   f.create = [](void** handle) -> int {
     if (fails("blas_create")) return 1;
     count_live("blas", 1);
-    return *handle = fake_gpu(), 0;
+    return *handle = new FakeHandle, 0;
   };
-  f.destroy = [](void*) -> int { return give_back("blas_destroy", "blas"); };
-  f.set_stream = [](void*, cu::Stream) -> int { return fails("blas_set_stream") ? 1 : 0; };
+  f.destroy = [](void* handle) -> int {
+    delete static_cast<FakeHandle*>(handle);
+    return give_back("blas_destroy", "blas");
+  };
+  f.set_stream = [](void* handle, cu::Stream stream) -> int {
+    return fails("blas_set_stream") || !static_cast<FakeHandle*>(handle)->take(stream) ? 1 : 0;
+  };
   f.status = [](int) -> const char* { return "CUBLAS_STATUS_FAKE"; };
-  f.gemm = [](void*, int a_op, int b_op, int m, int n, int k, const void* alpha, const void* a, int a_type,
-              int a_ld, long long a_stride, const void* b, int b_type, int b_ld, long long b_stride,
-              const void* beta, void* c, int c_type, int c_ld, long long c_stride, int batch, int compute,
-              int) -> int {
+  f.gemm = [](void* handle, int a_op, int b_op, int m, int n, int k, const void* alpha, const void* a,
+              int a_type, int a_ld, long long a_stride, const void* b, int b_type, int b_ld,
+              long long b_stride, const void* beta, void* c, int c_type, int c_ld, long long c_stride,
+              int batch, int compute, int) -> int {
     if (fails("gemm")) return 13;
     const std::optional<DType> from = blas_type(a_type), to = blas_type(c_type);
     const bool wide = from == DType::kF64;
@@ -184,7 +189,7 @@ inline std::unique_ptr<cu::Blas> fake_blas() {
     if (factor(alpha) != 1 || factor(beta) != 0) return 7;
     const bool a_fits = a_ld >= (a_op == 0 ? m : k), b_fits = b_ld >= (b_op == 0 ? k : n);
     if (!a_fits || !b_fits || c_ld < m) return 7;  // CUBLAS_STATUS_INVALID_VALUE
-    enqueue([=, operands = *from, result = *to] {
+    enqueue(static_cast<FakeHandle*>(handle)->stream, [=, operands = *from, result = *to] {
       const auto at = [](const void* base, DType dtype, long long index) {
         return reinterpret_cast<sim::DeviceAddress>(base) +
                static_cast<std::uint64_t>(index * static_cast<long long>(byte_size(dtype)));

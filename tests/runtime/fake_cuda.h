@@ -17,6 +17,7 @@
 #include "occupancy_model/occupancy.h"
 #include "runtime/cuda/backend.h"
 #include "simulator/simulator.h"
+#include "tests/runtime/fake_streams.h"
 
 namespace stitchwork::testing {
 
@@ -44,15 +45,15 @@ struct FakeGpu {
   // Behind the handles.
   sim::DeviceMemory memory;
   std::map<cu::Pointer, std::size_t> buffers;
+  std::map<cu::Pointer, std::size_t> uploads;  ///< bytes that the host wrote, by address
   struct Kernel {
     ptx::Module module;
     std::string entry;
   };
   std::vector<std::unique_ptr<Kernel>> kernels;
-  bool capturing = false;
-  std::vector<std::function<void()>> captured, graph;
-  double clock_us = 0, event_us[2] = {0, 0};
-  int events = 0;
+  FakeStreams streams;
+  std::vector<std::unique_ptr<FakeEvent>> events;
+  double clock_us = 0;
 };
 
 inline FakeGpu*& fake_gpu() {
@@ -139,17 +140,38 @@ inline std::int64_t blocks_held(const FakeGpu::Kernel& kernel, int threads, std:
   return cluster > 1 ? clusters_per_wave(device, an_sm, cluster) * cluster : std::int64_t{an_sm} * device.sms;
 }
 
-/// Runs now, or is captured.
-inline void enqueue(std::function<void()> work) {
+/// Streams are handles by number.
+inline int number_of(cu::Stream stream) { return static_cast<int>(reinterpret_cast<std::uintptr_t>(stream)); }
+
+/// Of a library, whose calls go to one stream: two streams would share its workspace.
+struct FakeHandle {
+  cu::Stream stream = nullptr;
+  bool take(cu::Stream given) {
+    if (stream == nullptr) stream = given;
+    return stream == given;
+  }
+};
+
+inline void enqueue(cu::Stream stream, std::function<void()> work) {
+  fake_gpu()->streams.put(number_of(stream),
+                          {.run = std::move(work), .records = nullptr, .waits = nullptr, .number = 0});
+}
+
+/// All memory but what the host has written: what a pass reads it has to have made itself.
+inline void forget() {
   FakeGpu& gpu = *fake_gpu();
-  if (gpu.capturing)
-    gpu.captured.push_back(std::move(work));
-  else
-    work();
+  std::map<cu::Pointer, std::vector<std::byte>> kept;
+  for (const auto& [at, bytes] : gpu.uploads) {
+    std::vector<std::byte>& values = kept[at];
+    values.resize(bytes);
+    gpu.memory.read(at, values);
+  }
+  for (const auto& [at, bytes] : gpu.buffers) gpu.memory.fill(at, bytes, std::byte{0xff});
+  for (const auto& [at, values] : kept) gpu.memory.write(at, values);
 }
 
 inline cu::Result fake_launch(cu::Function function, unsigned grid, unsigned block, unsigned shared,
-                              void** arguments, const char* how) {
+                              cu::Stream stream, void** arguments, const char* how) {
   FakeGpu& gpu = *fake_gpu();
   const auto& kernel = *reinterpret_cast<FakeGpu::Kernel*>(function);
   sim::Launch launch;
@@ -164,7 +186,7 @@ inline cu::Result fake_launch(cu::Function function, unsigned grid, unsigned blo
     launch.arguments.push_back(sim::Argument::pointer(address));
   }
   gpu.launched.push_back(fmt::format("{} {}x{}", how, grid, block));
-  enqueue([&gpu, &kernel, launch] {
+  enqueue(stream, [&gpu, &kernel, launch] {
     if (gpu.broken != cu::kSuccess) return;
     const sim::LaunchResult ran = sim::run(kernel.module, launch, gpu.memory, gpu.device, {});
     gpu.clock_us += ran.time_us;
@@ -178,6 +200,8 @@ inline cu::Result fake_launch(cu::Function function, unsigned grid, unsigned blo
 /// Its functions act on `gpu`, which outlives them; one at a time.
 inline std::shared_ptr<const cu::Driver> fake_driver(FakeGpu& gpu) {
   fake_gpu() = &gpu;
+  gpu.streams.clock_us = &gpu.clock_us;
+  gpu.streams.before_graph = forget;
   auto driver = std::make_shared<cu::Driver>();
   cu::Driver& d = *driver;
   d.init = [](unsigned) -> cu::Result { return cu::kSuccess; };
@@ -258,6 +282,8 @@ inline std::shared_ptr<const cu::Driver> fake_driver(FakeGpu& gpu) {
   d.write = [](cu::Pointer to, const void* from, std::size_t bytes) -> cu::Result {
     FAKE_CALL(write);
     fake_gpu()->memory.write(to, {static_cast<const std::byte*>(from), bytes});
+    std::size_t& uploaded = fake_gpu()->uploads[to];
+    uploaded = std::max(uploaded, bytes);
     return cu::kSuccess;
   };
   d.read = [](void* to, cu::Pointer from, std::size_t bytes) -> cu::Result {
@@ -265,18 +291,18 @@ inline std::shared_ptr<const cu::Driver> fake_driver(FakeGpu& gpu) {
     fake_gpu()->memory.read(from, {static_cast<std::byte*>(to), bytes});
     return cu::kSuccess;
   };
-  d.copy = [](cu::Pointer to, cu::Pointer from, std::size_t bytes, cu::Stream) -> cu::Result {
+  d.copy = [](cu::Pointer to, cu::Pointer from, std::size_t bytes, cu::Stream stream) -> cu::Result {
     FAKE_CALL(copy);
-    enqueue([=] {
+    enqueue(stream, [=] {
       std::vector<std::byte> values(bytes);
       fake_gpu()->memory.read(from, values);
       fake_gpu()->memory.write(to, values);
     });
     return cu::kSuccess;
   };
-  d.fill = [](cu::Pointer to, unsigned char value, std::size_t bytes, cu::Stream) -> cu::Result {
+  d.fill = [](cu::Pointer to, unsigned char value, std::size_t bytes, cu::Stream stream) -> cu::Result {
     FAKE_CALL(fill);
-    enqueue([=] { fake_gpu()->memory.fill(to, bytes, std::byte{value}); });
+    enqueue(stream, [=] { fake_gpu()->memory.fill(to, bytes, std::byte{value}); });
     return cu::kSuccess;
   };
   d.module_load = [](cu::Module* module, const void* image, unsigned, int*, void** values) -> cu::Result {
@@ -318,16 +344,16 @@ inline std::shared_ptr<const cu::Driver> fake_driver(FakeGpu& gpu) {
     return cu::kSuccess;
   };
   d.launch = [](cu::Function f, unsigned grid, unsigned, unsigned, unsigned block, unsigned, unsigned,
-                unsigned shared, cu::Stream, void** arguments, void**) -> cu::Result {
+                unsigned shared, cu::Stream stream, void** arguments, void**) -> cu::Result {
     FAKE_CALL(launch);
-    return fake_launch(f, grid, block, shared, arguments, "plain");
+    return fake_launch(f, grid, block, shared, stream, arguments, "plain");
   };
   d.launch_cooperative = [](cu::Function f, unsigned grid, unsigned, unsigned, unsigned block, unsigned,
-                            unsigned, unsigned shared, cu::Stream, void** arguments) -> cu::Result {
+                            unsigned, unsigned shared, cu::Stream stream, void** arguments) -> cu::Result {
     FAKE_CALL(launch_cooperative);
     if (grid > blocks_held(*reinterpret_cast<FakeGpu::Kernel*>(f), static_cast<int>(block), shared))
       return kCooperativeLaunchTooLarge;
-    return fake_launch(f, grid, block, shared, arguments, "cooperative");
+    return fake_launch(f, grid, block, shared, stream, arguments, "cooperative");
   };
   d.launch_with = [](const cu::LaunchConfig* config, cu::Function f, void** arguments, void**) -> cu::Result {
     FAKE_CALL(launch_with);
@@ -335,7 +361,8 @@ inline std::shared_ptr<const cu::Driver> fake_driver(FakeGpu& gpu) {
         config->attributes[0].value != 1 ||
         config->grid_y * config->grid_z * config->block_y * config->block_z != 1)
       return 1;  // CUDA_ERROR_INVALID_VALUE
-    return fake_launch(f, config->grid_x, config->block_x, config->shared_bytes, arguments, "dependent");
+    return fake_launch(f, config->grid_x, config->block_x, config->shared_bytes, config->stream, arguments,
+                       "dependent");
   };
   d.resident_clusters = [](int* clusters, cu::Function function,
                            const cu::LaunchConfig* config) -> cu::Result {
@@ -349,55 +376,66 @@ inline std::shared_ptr<const cu::Driver> fake_driver(FakeGpu& gpu) {
   };
   d.stream_create = [](cu::Stream* stream, unsigned) -> cu::Result {
     FAKE_CALL(stream_create);
-    *stream = reinterpret_cast<cu::Stream>(fake_gpu());
+    *stream = reinterpret_cast<cu::Stream>(static_cast<std::uintptr_t>(fake_gpu()->streams.create()));
     count_live("stream", 1);
     return cu::kSuccess;
   };
-  d.stream_wait = [](cu::Stream) -> cu::Result {
+  d.stream_wait = [](cu::Stream stream) -> cu::Result {
     FAKE_CALL(stream_wait);
+    if (!fake_gpu()->streams.drain(number_of(stream))) return kLaunchTimeout;
+    return fake_gpu()->broken;
+  };
+  d.stream_destroy = [](cu::Stream stream) -> cu::Result {
+    fake_gpu()->streams.destroy(number_of(stream));
+    return give_back("stream_destroy", "stream");
+  };
+  d.stream_wait_event = [](cu::Stream stream, cu::Event event, unsigned) -> cu::Result {
+    FAKE_CALL(stream_wait_event);
+    if (std::exchange(fake_gpu()->streams.idle, false)) forget();  // a pass on streams begins
+    fake_gpu()->streams.wait(number_of(stream), reinterpret_cast<const FakeEvent*>(event));
     return cu::kSuccess;
   };
-  d.stream_destroy = [](cu::Stream) -> cu::Result { return give_back("stream_destroy", "stream"); };
   d.event_create = [](cu::Event* event, unsigned) -> cu::Result {
     FAKE_CALL(event_create);
-    *event = reinterpret_cast<cu::Event>(&fake_gpu()->event_us[fake_gpu()->events++ % 2]);
+    fake_gpu()->events.push_back(std::make_unique<FakeEvent>());
+    *event = reinterpret_cast<cu::Event>(fake_gpu()->events.back().get());
     count_live("event", 1);
     return cu::kSuccess;
   };
-  d.event_record = [](cu::Event event, cu::Stream) -> cu::Result {
+  d.event_record = [](cu::Event event, cu::Stream stream) -> cu::Result {
     FAKE_CALL(event_record);
-    *reinterpret_cast<double*>(event) = fake_gpu()->clock_us;
+    fake_gpu()->streams.record(number_of(stream), reinterpret_cast<FakeEvent*>(event));
     return cu::kSuccess;
   };
   d.event_elapsed = [](float* ms, cu::Event begin, cu::Event end) -> cu::Result {
     FAKE_CALL(event_elapsed);
-    *ms = static_cast<float>(1e-3 * (*reinterpret_cast<double*>(end) - *reinterpret_cast<double*>(begin)));
+    const auto us = [](cu::Event event) { return reinterpret_cast<const FakeEvent*>(event)->us; };
+    *ms = static_cast<float>(1e-3 * (us(end) - us(begin)));
     return cu::kSuccess;
   };
   d.event_destroy = [](cu::Event) -> cu::Result { return give_back("event_destroy", "event"); };
-  d.capture_begin = [](cu::Stream, int) -> cu::Result {
+  d.capture_begin = [](cu::Stream stream, int) -> cu::Result {
     FAKE_CALL(capture_begin);
-    fake_gpu()->capturing = true;
-    fake_gpu()->captured.clear();
+    fake_gpu()->streams.begin_capture(number_of(stream));
     return cu::kSuccess;
   };
   d.capture_end = [](cu::Stream, cu::Graph* graph) -> cu::Result {
-    fake_gpu()->capturing = false;
+    const bool joined = fake_gpu()->streams.end_capture();
     FAKE_CALL(capture_end);
+    if (!joined) return 904;  // CUDA_ERROR_STREAM_CAPTURE_UNJOINED
     *graph = reinterpret_cast<cu::Graph>(fake_gpu());
     count_live("graph", 1);
     return cu::kSuccess;
   };
   d.graph_instantiate = [](cu::GraphExec* ready, cu::Graph, unsigned long long) -> cu::Result {
     FAKE_CALL(graph_instantiate);
-    fake_gpu()->graph = fake_gpu()->captured;
     *ready = reinterpret_cast<cu::GraphExec>(fake_gpu());
     count_live("graph exec", 1);
     return cu::kSuccess;
   };
-  d.graph_launch = [](cu::GraphExec, cu::Stream) -> cu::Result {
+  d.graph_launch = [](cu::GraphExec, cu::Stream stream) -> cu::Result {
     FAKE_CALL(graph_launch);
-    for (const auto& work : fake_gpu()->graph) work();
+    fake_gpu()->streams.launch_graph(number_of(stream));
     return cu::kSuccess;
   };
   d.graph_exec_destroy = [](cu::GraphExec) -> cu::Result {

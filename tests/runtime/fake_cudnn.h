@@ -161,12 +161,15 @@ inline std::unique_ptr<cu::Dnn> fake_dnn() {
   f.create = [](void** handle) -> int {
     FAKE_DNN_CALL(create);
     count_live("dnn", 1);
-    return *handle = fake_gpu(), 0;
+    return *handle = new FakeHandle, 0;
   };
-  f.destroy = [](void*) -> int { return give_back("dnn_destroy", "dnn"); };
-  f.set_stream = [](void*, cu::Stream) -> int {
+  f.destroy = [](void* handle) -> int {
+    delete static_cast<FakeHandle*>(handle);
+    return give_back("dnn_destroy", "dnn");
+  };
+  f.set_stream = [](void* handle, cu::Stream stream) -> int {
     FAKE_DNN_CALL(set_stream);
-    return 0;
+    return static_cast<FakeHandle*>(handle)->take(stream) ? 0 : 2000;
   };
   f.tensor_create = [](void** tensor) -> int {
     FAKE_DNN_CALL(tensor_create);
@@ -247,7 +250,7 @@ inline std::unique_ptr<cu::Dnn> fake_dnn() {
     *bytes = algorithm == fake_gpu()->dnn_algorithm ? kFakeDnnWorkspace : std::size_t{1} << 40;
     return 0;
   };
-  f.forward = [](void*, const void* alpha, void* x, const void* from, void* w, const void* by, void* c,
+  f.forward = [](void* handle, const void* alpha, void* x, const void* from, void* w, const void* by, void* c,
                  int algorithm, void* workspace, std::size_t bytes, const void* beta, void* y,
                  void* to) -> int {
     FAKE_DNN_CALL(forward);
@@ -265,7 +268,7 @@ inline std::unique_ptr<cu::Dnn> fake_dnn() {
     fake_gpu()->launched.push_back(fmt::format("convolution of type {}, filter format {}, math {}, mode {}",
                                                input.type, filter.format, convolution.math,
                                                convolution.mode));
-    enqueue([=] {
+    enqueue(static_cast<FakeHandle*>(handle)->stream, [=] {
       const std::vector<std::byte> noise(kFakeDnnWorkspace, std::byte{0xa5});
       fake_gpu()->memory.write(reinterpret_cast<sim::DeviceAddress>(workspace), noise);
       fake_dnn_convolve(input, filter, output, convolution, from, by, to);
@@ -289,9 +292,10 @@ inline std::unique_ptr<cu::Dnn> fake_dnn() {
   };
   // Only RELU (1) and IDENTITY (5), the latter by the second algorithm; of a bias that has an element for
   // each feature, apart by one; z lies as y does.
-  f.forward_adding = [](void*, const void* alpha, void* x, const void* from, void* w, const void* by, void* c,
-                        int algorithm, void* workspace, std::size_t bytes, const void* side_factor, void* z,
-                        const void* side, void* b, const void* bias, void* a, void* y, void* to) -> int {
+  f.forward_adding = [](void* handle, const void* alpha, void* x, const void* from, void* w, const void* by,
+                        void* c, int algorithm, void* workspace, std::size_t bytes, const void* side_factor,
+                        void* z, const void* side, void* b, const void* bias, void* a, void* y,
+                        void* to) -> int {
     FAKE_DNN_CALL(forward_adding);
     const auto &input = *static_cast<FakeDnnTensor*>(x), &output = *static_cast<FakeDnnTensor*>(y),
                &vector = *static_cast<FakeDnnTensor*>(b), &array = *static_cast<FakeDnnTensor*>(z);
@@ -312,7 +316,7 @@ inline std::unique_ptr<cu::Dnn> fake_dnn() {
                     filter.format, convolution.math, convolution.mode, mode));
     const FakeDnnEpilogue epilogue{static_cast<double>(*static_cast<const float*>(side_factor)), side, bias,
                                    mode == 1};
-    enqueue([=] {
+    enqueue(static_cast<FakeHandle*>(handle)->stream, [=] {
       fake_dnn_convolve(input, filter, output, convolution, from, by, to, epilogue);
       fake_gpu()->clock_us += 5;
     });
