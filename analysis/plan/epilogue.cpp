@@ -37,7 +37,7 @@ class Call {
     if (!dot)
       convolution(node, lhs, rhs);
     else if (const auto gemm = gemm_of(node, lhs, rhs))
-      columns_ = gemm->n;
+      matrices(*gemm);
   }
 
   bool is_made() const { return columns_ > 0; }
@@ -55,7 +55,7 @@ class Call {
     }
     if (next.op == Op::kTranspose) return transpose(next);
     const bool same_type = next.shape.dtype == computation_.node(value_).shape.dtype;
-    if ((next.op != Op::kAdd && next.op != Op::kMaximum) || !same_type || epilogue_.relu != kNoNode)
+    if ((next.op != Op::kAdd && next.op != Op::kMaximum) || !same_type || epilogue_.relu != kNoNode || !adds_)
       return false;
     const bool first = next.operands[0] == value_;
     const NodeId other = next.operands[first ? 1 : 0];
@@ -104,15 +104,20 @@ class Call {
     return node->attrs.literal != nullptr && node->attrs.literal->get_double(0) == 0;
   }
 
-  /// Of the product itself, where that takes no further call.
+  void matrices(const Gemm& gemm) {
+    columns_ = gemm.n;
+    adds_ = gemm.batch.size() <= 1;
+  }
+
+  /// Of the product itself.
   bool transpose(const Node& next) {
     const Node& dot = computation_.node(epilogue_.product);
     if (dot.op != Op::kDot || value_ != epilogue_.product || next.operands[0] != value_) return false;
     const Shape &lhs = computation_.node(dot.operands[0]).shape,
                 &rhs = computation_.node(dot.operands[1]).shape;
     const auto gemm = gemm_of(dot, lhs, rhs, next.attrs.dimensions);
-    if (!gemm || gemm->batch.size() > 1) return false;
-    columns_ = gemm->n;
+    if (!gemm) return false;
+    matrices(*gemm);
     epilogue_.transpose = value_ = next.id;
     return true;
   }
@@ -162,6 +167,7 @@ class Call {
   NodeId value_;
   /// Of the product's matrices, or features of the convolution; 0: no library makes them.
   std::int64_t columns_ = 0;
+  bool adds_ = true;        ///< cuBLASLt takes no list of matrices: its batch has one stride at most
   std::int64_t apart_ = 1;  ///< elements of the result from one column to the next
   Epilogue epilogue_;
 };

@@ -3,6 +3,8 @@
 // "cublasLtMatmul": D = A * B + C + bias). A convolution: it adds to it, and takes the larger of that and
 // zero (cuDNN, "cudnnConvolutionBiasActivationForward": y = act(alpha1 * conv(x) + alpha2 * z + bias), whose
 // act is CUDNN_ACTIVATION_RELU or IDENTITY and no other).
+// A product whose batch no stride goes through is one call that has its matrices listed (cuBLAS,
+// "cublasGemmBatchedEx"), and adds nothing.
 #pragma once
 
 #include <optional>

@@ -234,7 +234,7 @@ void CudaBackend::perform_alone(const Step& step, const Lane& lane) {
       return;
     case Step::Kind::kProduct:
       lane.blas->multiply(stream, step.gemm, step.operands, step.result, step.pointers[0], step.pointers[1],
-                          step.pointers[2], step.added, options_.tf32, step.what);
+                          step.pointers[2], step.added, step.table, options_.tf32, step.what);
       return;
     case Step::Kind::kConvolution:
       lane.dnn->convolve(stream, *step.dnn,
@@ -272,6 +272,10 @@ void CudaBackend::launch_dependent(const Step& step, const Lane& lane, std::vect
 }
 
 Timed CudaBackend::record(Step step) {
+  if (step.kind == Step::Kind::kProduct && !step.added)
+    step.table = table_of(Blas::matrices(step.gemm, step.operands, step.result, step.pointers[0],
+                                         step.pointers[1], step.pointers[2]),
+                          step.what);
   const Stream stream = lanes_[0]->stream.get();
   driver_->check(driver_->event_record(begin_.get(), stream), "cuEventRecord", step.what);
   perform(step, *lanes_[0]);

@@ -85,6 +85,7 @@ class CudaBackend final : public Backend {
     std::size_t bytes = 0;
     Gemm gemm;
     Added added;
+    DeviceAddress table = 0;  ///< of a product's matrices (Blas::matrices)
     const DnnPlan* dnn = nullptr;
     DType operands = DType::kF32, result = DType::kF32;
     std::string what;
@@ -106,6 +107,8 @@ class CudaBackend final : public Backend {
   OwnedModule load_module(const CompiledKernel& kernel);
   /// Blocks that the GPU holds at once, in whole clusters.
   std::int64_t resident_blocks(const CompiledKernel& kernel, const Loaded& loaded) const;
+  /// In device memory, the same for the same.
+  DeviceAddress table_of(const std::vector<Pointer>& pointers, const std::string& what);
   /// Whether cuBLAS is here and makes products of these element types.
   bool multiplies(const Shape& lhs, const Shape& rhs, const Shape& result) const;
   std::optional<Timed> multiply(const Node& dot, const Shape& lhs, const Shape& rhs, const LibraryCall& call);
@@ -165,7 +168,8 @@ class CudaBackend final : public Backend {
   std::vector<std::unique_ptr<DnnPlan>> dnn_plans_;  ///< steps point to them
   /// Two, so that no buffer of an earlier step shares bytes with what is written once.
   Pool values_, sources_;
-  std::map<std::string, Loaded> modules_;          ///< by source
+  std::map<std::string, Loaded> modules_;  ///< by source
+  std::map<std::vector<Pointer>, DeviceAddress> tables_;
   std::map<std::string, CompiledKernel> helpers_;  ///< likewise; steps point to them
   std::vector<Step> steps_;
   std::map<std::size_t, OwnedEvent> events_;  ///< by step that others wait for

@@ -39,7 +39,7 @@ std::optional<Timed> CudaBackend::multiply(const Node& dot, const Shape& lhs, co
   const Added added = added_by(call);
   if (added && !lanes_[0]->blas->adds()) return std::nullopt;
   const auto gemm = gemm_of(dot, lhs, rhs, call.transposed);
-  if (!gemm) return std::nullopt;
+  if (!gemm || (added && gemm->batch.size() > 1)) return std::nullopt;
   Step step;
   step.kind = Step::Kind::kProduct;
   const std::size_t left = gemm->exchanged ? 1 : 0;
@@ -52,6 +52,17 @@ std::optional<Timed> CudaBackend::multiply(const Node& dot, const Shape& lhs, co
   Timed timed = record(std::move(step));
   timed.by = added ? "cuBLASLt" : "cuBLAS";
   return timed;
+}
+
+DeviceAddress CudaBackend::table_of(const std::vector<Pointer>& pointers, const std::string& what) {
+  if (pointers.empty()) return 0;
+  const auto [known, fresh] = tables_.try_emplace(pointers, 0);
+  if (fresh) {
+    const auto bytes = std::as_bytes(std::span(pointers));
+    known->second = allocate(bytes.size(), what, MemoryUse::kSource);
+    write(known->second, bytes);
+  }
+  return known->second;
 }
 
 bool CudaBackend::multiplies(const Shape& lhs, const Shape& rhs, const Shape& result) const {

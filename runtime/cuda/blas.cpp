@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "core/base/error.h"
@@ -33,7 +35,8 @@ std::unique_ptr<Blas> Blas::load() {
     };
     if (bind(functions.create, "cublasCreate_v2") && bind(functions.destroy, "cublasDestroy_v2") &&
         bind(functions.set_stream, "cublasSetStream_v2") && bind(functions.status, "cublasGetStatusString") &&
-        bind(functions.gemm, "cublasGemmStridedBatchedEx"))
+        bind(functions.gemm, "cublasGemmStridedBatchedEx") &&
+        bind(functions.gemm_by_pointers, "cublasGemmBatchedEx"))
       return std::make_unique<Blas>(functions, name, BlasLt::load());
     ::dlclose(library);
   }
@@ -45,8 +48,28 @@ bool Blas::knows(DType operands, DType result) {
   return operands == result || (result == DType::kF32 && operands != DType::kF64);
 }
 
+std::vector<Pointer> Blas::matrices(const Gemm& g, DType operands, DType result, Pointer a, Pointer b,
+                                    Pointer c) {
+  if (g.batch.size() <= 1) return {};
+  std::vector<Pointer> all;
+  for (const auto& [base, dtype, stride] : {std::tuple{a, operands, &Gemm::Loop::a},
+                                            {b, operands, &Gemm::Loop::b},
+                                            {c, result, &Gemm::Loop::c}}) {
+    std::vector<Pointer> ends{base};
+    for (const Gemm::Loop& loop : g.batch) {
+      std::vector<Pointer> next;
+      for (const Pointer from : ends)
+        for (std::int64_t i = 0; i < loop.extent; ++i)
+          next.push_back(from + static_cast<Pointer>(i * (loop.*stride) * byte_size(dtype)));
+      ends = std::move(next);
+    }
+    all.insert(all.end(), ends.begin(), ends.end());
+  }
+  return all;
+}
+
 void Blas::multiply(Stream stream, const Gemm& g, DType operands, DType result, Pointer a, Pointer b,
-                    Pointer c, const Added& added, bool tf32, const std::string& what) {
+                    Pointer c, const Added& added, Pointer table, bool tf32, const std::string& what) {
   const auto check = [&](int status, const char* call) {
     if (status != 0) throw Error(fmt::format("{}: {} failed: {}", what, call, functions_.status(status)));
   };
@@ -59,47 +82,39 @@ void Blas::multiply(Stream stream, const Gemm& g, DType operands, DType result, 
   const int compute = wide                              ? blas::kCompute64F
                       : tf32 && operands == DType::kF32 ? blas::kCompute32FFastTf32
                                                         : blas::kCompute32F;
-  // cuBLAS counts by columns: it is given the product of the transposed matrices, B's first.
-  const bool a_by_rows = g.a_col == 1, b_by_rows = g.b_col == 1;
-  const Gemm::Loop inner = g.batch.empty() ? Gemm::Loop{} : g.batch.back();
-  const std::size_t loops = g.batch.empty() ? 0 : g.batch.size() - 1;
-  const auto bytes = [](DType dtype, std::int64_t elements) {
-    return static_cast<Pointer>(elements * byte_size(dtype));
-  };
+  const auto pointer = [](Pointer address) { return reinterpret_cast<void*>(address); };
+  if (added)
+    return lt_->multiply(stream, g, operands, result, a, b, c, {added.bias, added.addend}, compute, what);
   const auto narrow = [&](std::int64_t value) {
     if (value > INT32_MAX)
       throw Error(fmt::format("{}: an extent of {} is more than cuBLAS takes", what, value));
     return static_cast<int>(value);
   };
-  std::vector<std::int64_t> index(loops, 0);
-  for (;;) {
-    Pointer at_a = a, at_b = b, at_c = c;
-    for (std::size_t l = 0; l < loops; ++l) {
-      at_a += bytes(operands, index[l] * g.batch[l].a);
-      at_b += bytes(operands, index[l] * g.batch[l].b);
-      at_c += bytes(result, index[l] * g.batch[l].c);
-    }
-    const auto there = [&](Pointer of) { return of == 0 ? of : of + (at_c - c); };
-    const auto pointer = [](Pointer address) { return reinterpret_cast<void*>(address); };
-    if (added)
-      lt_->multiply(stream, g, operands, result, at_a, at_b, at_c, {added.bias, there(added.addend)}, compute,
-                    what);
-    else
-      check(functions_.gemm(handle_, b_by_rows ? blas::kNotTransposed : blas::kTransposed,
-                            a_by_rows ? blas::kNotTransposed : blas::kTransposed, narrow(g.n), narrow(g.m),
-                            narrow(g.k), alpha, pointer(at_b), blas::type_of(operands),
-                            narrow(b_by_rows ? g.b_row : g.b_col), inner.b, pointer(at_a),
-                            blas::type_of(operands), narrow(a_by_rows ? g.a_row : g.a_col), inner.a, beta,
-                            pointer(at_c), blas::type_of(result), narrow(g.c_row), inner.c,
-                            narrow(inner.extent), compute, blas::kDefaultAlgorithm),
-            "cublasGemmStridedBatchedEx");
-    std::size_t l = loops;
-    while (l-- > 0) {
-      if (++index[l] < g.batch[l].extent) break;
-      index[l] = 0;
-    }
-    if (l == static_cast<std::size_t>(-1)) return;
+  // cuBLAS counts by columns: it is given the product of the transposed matrices, B's first.
+  const bool a_by_rows = g.a_col == 1, b_by_rows = g.b_col == 1;
+  const int b_across = b_by_rows ? blas::kNotTransposed : blas::kTransposed,
+            a_across = a_by_rows ? blas::kNotTransposed : blas::kTransposed;
+  const int m = narrow(g.m), n = narrow(g.n), k = narrow(g.k);
+  const int b_stride = narrow(b_by_rows ? g.b_row : g.b_col),
+            a_stride = narrow(a_by_rows ? g.a_row : g.a_col), c_stride = narrow(g.c_row);
+  const int of = blas::type_of(operands), to = blas::type_of(result);
+  if (table == 0) {
+    const Gemm::Loop loop = g.batch.empty() ? Gemm::Loop{} : g.batch.back();
+    check(functions_.gemm(handle_, b_across, a_across, n, m, k, alpha, pointer(b), of, b_stride, loop.b,
+                          pointer(a), of, a_stride, loop.a, beta, pointer(c), to, c_stride, loop.c,
+                          narrow(loop.extent), compute, blas::kDefaultAlgorithm),
+          "cublasGemmStridedBatchedEx");
+    return;
   }
+  std::int64_t count = 1;
+  for (const Gemm::Loop& loop : g.batch) count *= loop.extent;
+  const auto list = [&](std::int64_t which) {
+    return reinterpret_cast<void**>(table + static_cast<Pointer>(which * count) * sizeof(Pointer));
+  };
+  check(functions_.gemm_by_pointers(handle_, b_across, a_across, n, m, k, alpha, list(1), of, b_stride,
+                                    list(0), of, a_stride, beta, list(2), to, c_stride, narrow(count),
+                                    compute, blas::kDefaultAlgorithm),
+        "cublasGemmBatchedEx");
 }
 
 }  // namespace stitchwork::cuda

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "analysis/facts/gemm.h"
 #include "runtime/cuda/blas_lt.h"
@@ -18,6 +19,9 @@ struct BlasFunctions {
   const char* (*status)(int) = nullptr;
   int (*gemm)(void*, int, int, int, int, int, const void*, const void*, int, int, long long, const void*, int,
               int, long long, const void*, void*, int, int, long long, int, int, int) = nullptr;
+  int (*gemm_by_pointers)(void*, int, int, int, int, int, const void*, const void* const*, int, int,
+                          const void* const*, int, int, const void*, void* const*, int, int, int, int,
+                          int) = nullptr;
 };
 
 class Blas {
@@ -35,9 +39,14 @@ class Blas {
   static bool knows(DType operands, DType result);
   /// Whether calls may add to a product of f32, f16 or bf16.
   bool adds() const { return lt_ != nullptr; }
-  /// `tf32`: f32 operands may be rounded to 10 bits of mantissa. `what` is named in errors.
+  /// Where the matrices of a product lie whose batch no stride goes through, all A, then all B, then all C:
+  /// one call takes them from device memory. None of others.
+  static std::vector<Pointer> matrices(const Gemm& gemm, DType operands, DType result, Pointer a, Pointer b,
+                                       Pointer c);
+  /// `tf32`: f32 operands may be rounded to 10 bits of mantissa. `table`: where the device has `matrices`; 0:
+  /// the batch has one stride at most. `what` is named in errors.
   void multiply(Stream stream, const Gemm& gemm, DType operands, DType result, Pointer a, Pointer b,
-                Pointer c, const Added& added, bool tf32, const std::string& what);
+                Pointer c, const Added& added, Pointer table, bool tf32, const std::string& what);
 
   const std::string& path() const { return path_; }
 

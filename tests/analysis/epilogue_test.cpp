@@ -108,13 +108,16 @@ TEST(Epilogue, ACallStoresTheTransposeOfItsProductAndAddsToThat) {
               ElementsAre(ElementsAre("d", "t"), ElementsAre("d", "t", "s")));
   // Nothing is contiguous of what one product computes.
   EXPECT_THAT(calls_of(heads + "ROOT t = f32[64,16,8] transpose(d), dimensions={1,2,0}"), IsEmpty());
-  // One batch stride does not reach all heads of all sequences.
+  // One batch stride does not reach all heads of all sequences: such a call has its matrices listed, and adds
+  // nothing.
   EXPECT_THAT(calls_of(R"(
     x = f32[2,8,64,32] parameter(0)
     w = f32[2,8,32,16] parameter(1)
+    c = f32[2,64,8,16] parameter(2)
     d = f32[2,8,64,16] dot(x, w), lhs_batch_dims={0,1}, rhs_batch_dims={0,1}, lhs_contracting_dims={3}, rhs_contracting_dims={2}
-    ROOT t = f32[2,64,8,16] transpose(d), dimensions={0,2,1,3})"),
-              IsEmpty());
+    t = f32[2,64,8,16] transpose(d), dimensions={0,2,1,3}
+    ROOT s = f32[2,64,8,16] add(t, c))"),
+              ElementsAre(ElementsAre("d", "t")));
 }
 
 TEST(Epilogue, WhatALibraryDoesNotAddIsNoPartOfACall) {

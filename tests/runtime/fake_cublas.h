@@ -2,6 +2,8 @@
 // fake_cuda.h has.
 #pragma once
 
+#include <array>
+#include <bit>
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -155,6 +157,29 @@ inline std::unique_ptr<cu::BlasLt> fake_blas_lt() {
   return std::make_unique<cu::BlasLt>(f, "fake");
 }
 
+/// A matrix of cuBLAS: columns first, or transposed rows first.
+struct FakeMatrix {
+  sim::DeviceAddress base;
+  bool transposed;
+  int stride;
+  sim::DeviceAddress at(DType dtype, int row, int col) const {
+    const std::int64_t index =
+        transposed ? col + std::int64_t{row} * stride : row + std::int64_t{col} * stride;
+    return base + static_cast<std::uint64_t>(index * byte_size(dtype));
+  }
+};
+inline void fake_product(DType operands, DType result, std::array<int, 3> mnk, const FakeMatrix& a,
+                         const FakeMatrix& b, const FakeMatrix& c) {
+  const auto [m, n, k] = mnk;
+  for (int j = 0; j < n; ++j)
+    for (int i = 0; i < m; ++i) {
+      double sum = 0;
+      for (int l = 0; l < k; ++l)
+        sum += load_value(operands, a.at(operands, i, l)) * load_value(operands, b.at(operands, l, j));
+      store_value(result, c.at(result, i, j), sum);
+    }
+}
+
 /// cublasGemmStridedBatchedEx as its documentation has it: columns first; the operands of one type, the
 /// result of the same or, of f16 and bf16, of f32.
 inline std::unique_ptr<cu::Blas> fake_blas() {
@@ -189,25 +214,41 @@ inline std::unique_ptr<cu::Blas> fake_blas() {
     if (factor(alpha) != 1 || factor(beta) != 0) return 7;
     const bool a_fits = a_ld >= (a_op == 0 ? m : k), b_fits = b_ld >= (b_op == 0 ? k : n);
     if (!a_fits || !b_fits || c_ld < m) return 7;  // CUBLAS_STATUS_INVALID_VALUE
+    const auto of = [](const void* base, DType dtype, long long index) {
+      return reinterpret_cast<sim::DeviceAddress>(base) +
+             static_cast<std::uint64_t>(index * static_cast<long long>(byte_size(dtype)));
+    };
     enqueue(static_cast<FakeHandle*>(handle)->stream, [=, operands = *from, result = *to] {
-      const auto at = [](const void* base, DType dtype, long long index) {
-        return reinterpret_cast<sim::DeviceAddress>(base) +
-               static_cast<std::uint64_t>(index * static_cast<long long>(byte_size(dtype)));
-      };
-      const auto load = [&](const void* base, long long index) {
-        return load_value(operands, at(base, operands, index));
+      for (int p = 0; p < batch; ++p)
+        fake_product(operands, result, {m, n, k}, {of(a, operands, p * a_stride), a_op != 0, a_ld},
+                     {of(b, operands, p * b_stride), b_op != 0, b_ld},
+                     {of(c, result, p * c_stride), false, c_ld});
+      fake_gpu()->clock_us += 5;
+    });
+    return 0;
+  };
+  f.gemm_by_pointers = [](void* handle, int a_op, int b_op, int m, int n, int k, const void* alpha,
+                          const void* const* a, int a_type, int a_ld, const void* const* b, int b_type,
+                          int b_ld, const void* beta, void* const* c, int c_type, int c_ld, int batch,
+                          int compute, int) -> int {
+    if (fails("gemm_by_pointers")) return 13;
+    const std::optional<DType> from = blas_type(a_type), to = blas_type(c_type);
+    if (!from || !to || b_type != a_type || (compute == 70) != (from == DType::kF64)) return 15;
+    const auto factor = [&](const void* at) {
+      return from == DType::kF64 ? *static_cast<const double*>(at)
+                                 : static_cast<double>(*static_cast<const float*>(at));
+    };
+    if (factor(alpha) != 1 || factor(beta) != 0 || c_ld < m) return 7;
+    enqueue(static_cast<FakeHandle*>(handle)->stream, [=, operands = *from, result = *to] {
+      const auto nth = [](const void* list, int p) {  // lists lie on the device
+        std::array<std::byte, sizeof(sim::DeviceAddress)> bytes{};
+        fake_gpu()->memory.read(
+            reinterpret_cast<sim::DeviceAddress>(list) + static_cast<std::uint64_t>(p) * bytes.size(), bytes);
+        return std::bit_cast<sim::DeviceAddress>(bytes);
       };
       for (int p = 0; p < batch; ++p)
-        for (int j = 0; j < n; ++j)
-          for (int i = 0; i < m; ++i) {
-            double sum = 0;
-            for (int l = 0; l < k; ++l)
-              sum += load(a, p * a_stride + (a_op == 0 ? i + static_cast<long long>(l) * a_ld
-                                                       : l + static_cast<long long>(i) * a_ld)) *
-                     load(b, p * b_stride + (b_op == 0 ? l + static_cast<long long>(j) * b_ld
-                                                       : j + static_cast<long long>(l) * b_ld));
-            store_value(result, at(c, result, p * c_stride + i + static_cast<long long>(j) * c_ld), sum);
-          }
+        fake_product(operands, result, {m, n, k}, {nth(a, p), a_op != 0, a_ld}, {nth(b, p), b_op != 0, b_ld},
+                     {nth(c, p), false, c_ld});
       fake_gpu()->clock_us += 5;
     });
     return 0;

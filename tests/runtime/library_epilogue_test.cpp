@@ -84,6 +84,53 @@ FusionPlan with_call(const Graph& graph, const Device& device, const std::vector
   return assemble(graph, device, "auto", plan.kernels, {call});
 }
 
+/// Heads of sequences, [b, s, h, d] as they lie behind their projections, with the product's transpose back.
+std::string drawn_heads(std::mt19937& random, const std::string& type) {
+  const auto draw = [&](int from, int to) { return std::uniform_int_distribution<int>(from, to)(random); };
+  const int b = draw(2, 3), q = draw(2, 5), k = draw(2, 5), h = draw(2, 3), d = draw(2, 6);
+  const bool scores = draw(0, 1) == 1;
+  if (scores)  // [b,h,q,k] of queries and keys, stored [b,q,h,k]
+    return fmt::format(
+        "x = {0}[{1},{2},{4},{5}] parameter(0)\nw = {0}[{1},{3},{4},{5}] parameter(1)\n"
+        "d = {0}[{1},{4},{2},{3}] dot(x, w), lhs_batch_dims={{0,2}}, rhs_batch_dims={{0,2}}, "
+        "lhs_contracting_dims={{3}}, rhs_contracting_dims={{3}}\n"
+        "e = {0}[{1},{2},{4},{3}] transpose(d), dimensions={{0,2,1,3}}\n"
+        "ROOT r = {0}[{1},{2},{4},{3}] tanh(e)\n",
+        type, b, q, k, h, d);
+  return fmt::format(  // [b,h,d,q] of values and weights, stored [b,q,h,d]
+      "x = {0}[{1},{3},{4},{5}] parameter(0)\nw = {0}[{1},{4},{2},{3}] parameter(1)\n"
+      "d = {0}[{1},{4},{5},{2}] dot(x, w), lhs_batch_dims={{0,2}}, rhs_batch_dims={{0,1}}, "
+      "lhs_contracting_dims={{1}}, rhs_contracting_dims={{3}}\n"
+      "e = {0}[{1},{2},{4},{5}] transpose(d), dimensions={{0,3,1,2}}\n"
+      "ROOT r = {0}[{1},{2},{4},{5}] tanh(e)\n",
+      type, b, q, k, h, d);
+}
+
+TEST(LibraryEpilogue, HeadsOfSequencesAreOneCallThatListsThem) {
+  SKIP_WITHOUT_COMPILER();
+  std::mt19937 random(11);
+  for (const char* type : {"f32", "f16", "bf16", "f32", "f16", "f32"}) {
+    const std::string text = drawn_heads(random, type);
+    SCOPED_TRACE(text);
+    const Graph graph = testing::graph_of(text);
+    const Computation& computation = graph.entry_computation();
+    const auto calls = calls_with_epilogue(computation, computation.users(), computation.find("d"));
+    ASSERT_EQ(calls.size(), 1u);
+    testing::FakeGpu gpu{device("v100")};
+    const FusionPlan with = with_call(graph, gpu.device, calls.back());
+    const Executable executable = compile(graph, gpu.device, with, testing::compile_options());
+    const std::vector<Literal> inputs = generate_inputs(graph, 3);
+    cuda::CudaBackend backend(testing::fake_driver(gpu), gpu.device, {.repeats = 1},
+                              {testing::fake_blas, {}});
+    const RunResult result = run_on(backend, graph, gpu.device, executable, inputs);
+    EXPECT_THAT(result.host_calls, IsEmpty());
+    EXPECT_GT(gpu.calls["gemm_by_pointers"], 0);
+    EXPECT_EQ(gpu.calls["gemm"], 0);
+    const CheckResult check = Judge(graph, inputs).check(result.outputs);
+    ASSERT_TRUE(check.ok) << check.message;
+  }
+}
+
 TEST(LibraryEpilogue, DrawnProductsAreRightTransposedAndWithWhatIsAdded) {
   SKIP_WITHOUT_COMPILER();
   std::mt19937 random(7);
