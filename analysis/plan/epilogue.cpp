@@ -84,9 +84,8 @@ class Call {
     for (std::size_t d = feature + 1; d < node.shape.dims.size(); ++d) apart_ *= node.shape.dims[d];
   }
 
-  /// Of a convolution: cuBLASLt's RELU is left to kernels.
   bool relu(const Node& next, NodeId other) {
-    if (computation_.node(epilogue_.product).op != Op::kConvolution || !is_zero(other)) return false;
+    if (!is_zero(other)) return false;
     epilogue_.relu = value_ = next.id;
     return true;
   }

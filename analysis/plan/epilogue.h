@@ -1,6 +1,7 @@
 // What one library call does to a product or convolution that it computes. A product: it stores it
-// transposed, by the strides of its result, and adds to it: cuBLASLt's epilogue BIAS, and beta = 1 (cuBLAS,
-// "cublasLtMatmul": D = A * B + C + bias). A convolution: it adds to it, and takes the larger of that and
+// transposed, by the strides of its result, adds to it, and takes the larger of that and zero: cuBLASLt's
+// epilogues BIAS, RELU and RELU_BIAS, and beta = 1 (cuBLAS, "cublasLtMatmul": D = act(A * B + C + bias)). A
+// convolution: it adds to it, and takes the larger of that and
 // zero (cuDNN, "cudnnConvolutionBiasActivationForward": y = act(alpha1 * conv(x) + alpha2 * z + bias), whose
 // act is CUDNN_ACTIVATION_RELU or IDENTITY and no other).
 // A product whose batch no stride goes through is one call that has its matrices listed (cuBLAS,
@@ -16,16 +17,16 @@
 
 namespace stitchwork {
 
-/// A product of f32, f16 or bf16 that a library makes as matrix products, a transpose of it that one call may
-/// store, and sums that follow in the same type; or a convolution that cuDNN makes, sums that follow, and the
-/// larger of them and zero. All that is rounded once.
+/// A product of f32, f16 or bf16 that a library makes as matrix products and a transpose of it that one call
+/// may store, or a convolution that cuDNN makes; sums that follow in the same type, and the larger of them
+/// and zero. All that is rounded once.
 struct Epilogue {
   NodeId product = kNoNode;    ///< a dot or a convolution
   NodeId transpose = kNoNode;  ///< kNoNode: stored as the product has it
   /// An element for each column of the product's matrices, or feature of the convolution; kNoNode: none.
   NodeId bias = kNoNode;
   NodeId addend = kNoNode;  ///< an array of the product's elements, in memory; kNoNode: none
-  NodeId relu = kNoNode;    ///< the larger of a convolution's sum and zero; kNoNode: none
+  NodeId relu = kNoNode;    ///< the larger of the sum and zero; kNoNode: none
 };
 
 /// Of a call of these ops: its product, then what else it computes (a transpose, sums, a maximum, views of

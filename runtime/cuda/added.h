@@ -8,7 +8,7 @@ namespace stitchwork::cuda {
 /// Of analysis/plan/epilogue.h; 0: nothing is added.
 struct Added {
   Pointer bias = 0, addend = 0;
-  bool relu = false;  ///< of convolutions alone
+  bool relu = false;
   explicit operator bool() const { return bias != 0 || addend != 0 || relu; }
 };
 

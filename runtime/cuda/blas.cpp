@@ -83,8 +83,7 @@ void Blas::multiply(Stream stream, const Gemm& g, DType operands, DType result, 
                       : tf32 && operands == DType::kF32 ? blas::kCompute32FFastTf32
                                                         : blas::kCompute32F;
   const auto pointer = [](Pointer address) { return reinterpret_cast<void*>(address); };
-  if (added)
-    return lt_->multiply(stream, g, operands, result, a, b, c, {added.bias, added.addend}, compute, what);
+  if (added) return lt_->multiply(stream, g, operands, result, a, b, c, added, compute, what);
   const auto narrow = [&](std::int64_t value) {
     if (value > INT32_MAX)
       throw Error(fmt::format("{}: an extent of {} is more than cuBLAS takes", what, value));

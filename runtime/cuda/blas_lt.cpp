@@ -99,8 +99,10 @@ void BlasLt::multiply(Stream stream, const Gemm& g, DType operands, DType result
   const bool a_by_rows = g.a_col == 1, b_by_rows = g.b_col == 1;
   set(blas::kTransposeA, std::int32_t{b_by_rows ? blas::kNotTransposed : blas::kTransposed});
   set(blas::kTransposeB, std::int32_t{a_by_rows ? blas::kNotTransposed : blas::kTransposed});
+  const std::uint32_t epilogue =
+      (added.bias != 0 ? blas::kEpilogueBias : 0) | (added.relu ? blas::kEpilogueRelu : 0);
+  if (epilogue != 0) set(blas::kEpilogue, epilogue);
   if (added.bias != 0) {
-    set(blas::kEpilogue, blas::kEpilogueBias);
     set(blas::kBiasPointer, reinterpret_cast<const void*>(added.bias));
     set(blas::kBiasType, std::int32_t{blas::type_of(result)});
   }

@@ -18,9 +18,9 @@ namespace blas {
 inline constexpr int kCompute32F = 68, kCompute64F = 70, kCompute32FFastTf32 = 77;
 inline constexpr int kNotTransposed = 0, kTransposed = 1, kDefaultAlgorithm = -1;
 inline constexpr int kTransposeA = 3, kTransposeB = 4, kEpilogue = 7, kBiasPointer = 8,
-                     kBiasType = 26;                     ///< attributes of a product
-inline constexpr int kBatchCount = 5, kBatchStride = 6;  ///< attributes of a matrix
-inline constexpr std::uint32_t kEpilogueBias = 4;
+                     kBiasType = 26;                                  ///< attributes of a product
+inline constexpr int kBatchCount = 5, kBatchStride = 6;               ///< attributes of a matrix
+inline constexpr std::uint32_t kEpilogueRelu = 2, kEpilogueBias = 4;  ///< or both
 
 /// cudaDataType_t; -1 of types that cuBLAS has not.
 int type_of(DType dtype);

@@ -147,6 +147,15 @@ TEST(Epilogue, WhatALibraryDoesNotAddIsNoPartOfACall) {
     ROOT s = f32[64,48] add(d, v))");
 }
 
+TEST(Epilogue, TheLargerOfASumAndZeroIsOfTheCallAndTheLastOfIt) {
+  const std::string zero = "zero = f32[] constant(0)\n z = f32[64,48] broadcast(zero), dimensions={}\n";
+  EXPECT_THAT(calls_of(kProduct + zero + "s = f32[64,48] add(d, c)\n ROOT m = f32[64,48] maximum(s, z)"),
+              ElementsAre(ElementsAre("d", "s"), ElementsAre("d", "s", "m")));
+  EXPECT_THAT(calls_of(kProduct + zero + "m = f32[64,48] maximum(z, d)\n ROOT s = f32[64,48] add(m, c)"),
+              ElementsAre(ElementsAre("d", "m")));
+  EXPECT_THAT(calls_of(kProduct + "ROOT m = f32[64,48] maximum(d, c)"), IsEmpty());
+}
+
 TEST(Epilogue, TwoArraysAreOneTooMany) {
   EXPECT_THAT(calls_of(kProduct + R"(
     a = f32[64,48] parameter(4)
@@ -259,10 +268,6 @@ TEST(ConvolutionEpilogue, WhatCudnnDoesNotDoIsNoPartOfACall) {
     w = f32[4,4,3,3] parameter(1)
     d = f32[2,4,8,8] convolution(x, w), window={size=3x3 pad=1_1x1_1}, dim_labels=bf01_oi01->bf01
     ROOT s = f32[2,4,8,8] add(d, x))");
-  refused(kProduct + R"(  // of a product
-    zero = f32[] constant(0)
-    z = f32[64,48] broadcast(zero), dimensions={}
-    ROOT m = f32[64,48] maximum(d, z))");
 }
 
 TEST(ConvolutionEpilogue, ExplainSaysWhatTheCallTook) {

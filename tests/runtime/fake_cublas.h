@@ -4,6 +4,7 @@
 
 #include <array>
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -133,7 +134,8 @@ inline std::unique_ptr<cu::BlasLt> fake_blas_lt() {
     const std::int64_t m = across_a ? ma.cols : ma.rows, k = across_a ? ma.rows : ma.cols,
                        n = across_b ? mb.rows : mb.cols;
     const float factor = *static_cast<const float*>(beta);
-    const bool biased = product.epilogue == 4;
+    const bool biased = (product.epilogue & 4U) != 0, relu = (product.epilogue & 2U) != 0;
+    if ((product.epilogue & ~6U) > 1) return 15;
     if (*static_cast<const float*>(alpha) != 1 || (factor != 0 && factor != 1)) return 7;
     if (k != (across_b ? mb.cols : mb.rows) || md.rows != m || md.cols != n || mc.rows != m || mc.cols != n)
       return 7;
@@ -148,6 +150,7 @@ inline std::unique_ptr<cu::BlasLt> fake_blas_lt() {
                      load_value(*mb.dtype, across_b ? mb.at(b, p, j, l) : mb.at(b, p, l, j));
             if (factor != 0) sum += load_value(*mc.dtype, mc.at(c, p, i, j));
             if (biased) sum += load_value(*md.dtype, md.at(product.bias, 0, i, 0));
+            if (relu) sum = std::fmax(sum, 0);
             store_value(*md.dtype, md.at(d, p, i, j), sum);
           }
       fake_gpu()->clock_us += 5;

@@ -39,7 +39,7 @@ TEST(LibraryEpilogue, PlansOfDatasetsRunThroughCublasLt) {
 }
 
 /// A product of drawn sizes, layouts and type, with what a call may add to it.
-std::string drawn(std::mt19937& random, bool transpose, bool bias, bool array) {
+std::string drawn(std::mt19937& random, bool transpose, bool bias, bool array, bool relu) {
   const auto draw = [&](int from, int to) { return std::uniform_int_distribution<int>(from, to)(random); };
   const int batch = draw(0, 2) == 0 ? draw(2, 3) : 0, k = draw(1, 7);
   // A transpose of a row or column is another name of it.
@@ -72,6 +72,13 @@ std::string drawn(std::mt19937& random, bool transpose, bool bias, bool array) {
   if (array) {
     text += fmt::format("t = {} add(c, {})\n", of, value);
     value = "t";
+  }
+  if (relu) {
+    text += fmt::format(
+        "zero = {0}[] constant(0)\nz = {1} broadcast(zero), dimensions={{}}\n"
+        "m = {1} maximum({2}, z)\n",
+        type, of, value);
+    value = "m";
   }
   return text + fmt::format("ROOT r = {} tanh({})\n", of, value);
 }
@@ -134,16 +141,17 @@ TEST(LibraryEpilogue, HeadsOfSequencesAreOneCallThatListsThem) {
 TEST(LibraryEpilogue, DrawnProductsAreRightTransposedAndWithWhatIsAdded) {
   SKIP_WITHOUT_COMPILER();
   std::mt19937 random(7);
-  for (int i = 0; i < 42; ++i) {
+  for (int i = 0; i < 60; ++i) {
     // Each alone and with the others.
-    const int which = i % 7 + 1;
-    const bool transpose = (which & 1) != 0, bias = (which & 2) != 0, array = (which & 4) != 0;
-    const std::string text = drawn(random, transpose, bias, array);
+    const int which = i % 15 + 1;
+    const bool transpose = (which & 1) != 0, bias = (which & 2) != 0, array = (which & 4) != 0,
+               relu = (which & 8) != 0;
+    const std::string text = drawn(random, transpose, bias, array, relu);
     SCOPED_TRACE(text);
     const Graph graph = testing::graph_of(text);
     const Computation& computation = graph.entry_computation();
     const auto calls = calls_with_epilogue(computation, computation.users(), computation.find("d"));
-    ASSERT_EQ(calls.size(), static_cast<std::size_t>(transpose + bias + array));
+    ASSERT_EQ(calls.size(), static_cast<std::size_t>(transpose + bias + array + relu));
     testing::FakeGpu gpu{device("v100")};
     const FusionPlan with = with_call(graph, gpu.device, calls.back());
     const Executable executable = compile(graph, gpu.device, with, testing::compile_options());

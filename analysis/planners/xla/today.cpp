@@ -30,10 +30,10 @@ const char* emitter(xla::InstructionKind kind) {
   }
 }
 
-/// XLA's GemmRewriter (FuseVectorBiasAdd, FuseMatrixBiasAdd): a call adds what follows its product, whatever
-/// else might be fused with that, but for a parameter, which it might have to overwrite. Its
-/// CudnnFusedConvRewriter (FuseBiasOrSideInput, FuseRelu): likewise of a convolution, which overwrites
-/// nothing.
+/// XLA's GemmRewriter (FuseVectorBiasAdd, FuseMatrixBiasAdd, FuseReluActivation): a call adds what follows
+/// its product and takes ReLU of that, whatever else might be fused with it, but for a parameter, which it
+/// might have to overwrite. Its CudnnFusedConvRewriter (FuseBiasOrSideInput, FuseRelu): likewise of a
+/// convolution, which overwrites nothing.
 std::vector<std::vector<NodeId>> calls_of(const Computation& computation, const std::vector<NodeId>& named) {
   std::vector<std::vector<NodeId>> result;
   std::vector<NodeId> taken;
