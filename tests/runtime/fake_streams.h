@@ -47,6 +47,7 @@ class FakeStreams {
       captured_.at(stream).push_back(std::move(work));
       return;
     }
+    if (!queues_.contains(stream)) return work.run();  // the default stream, of a call by itself
     queues_.at(stream).push_back(std::move(work));
     if (queues_.size() == 1) drain(stream);
   }
