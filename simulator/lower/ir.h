@@ -55,10 +55,11 @@ std::vector<int> immediate_dominators(const std::vector<IrBlock>& blocks);
 /// True for blocks that lie on a cycle.
 std::vector<bool> blocks_in_loops(const std::vector<IrBlock>& blocks);
 
-/// The most 128-byte requests of a warp, by global loads of one basic block, that machine code has in flight
-/// at once: what the PTX asks for before a result is needed, or what ptxas issues together of loads that do
-/// not hang on each other, whatever stands between them in the PTX.
-int loads_in_flight(const IrBlock& block);
+/// By block that loads from global memory: the most 128-byte requests of a warp that machine code has in
+/// flight at once there. Those are what the PTX asks for before a result is needed, or what ptxas issues
+/// together of loads that do not hang on each other, whatever stands between them in the PTX, short branches
+/// included.
+std::vector<int> loads_in_flight(const std::vector<IrBlock>& blocks);
 
 /// Replaces uses of copies by their source and drops what becomes dead.
 void propagate_copies(IrFunction& f);

@@ -129,9 +129,10 @@ SlotInit slot_init(const Value& value, std::uint32_t offset) {
 }  // namespace
 
 void Lowering::finish(Program& p) {
-  for (IrBlock& b : f_.blocks) {
-    b.weights.loads_in_flight = loads_in_flight(b);
-    p.info.loads_in_flight = std::max(p.info.loads_in_flight, b.weights.loads_in_flight);
+  const std::vector<int> in_flight = loads_in_flight(f_.blocks);
+  for (std::size_t b = 0; b < f_.blocks.size(); ++b) {
+    f_.blocks[b].weights.loads_in_flight = in_flight[b];
+    p.info.loads_in_flight = std::max(p.info.loads_in_flight, in_flight[b]);
   }
   const SlotAssignment slots = assign_slots(f_);
   const std::vector<int> meet = immediate_postdominators(f_.blocks);

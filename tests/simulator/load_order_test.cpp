@@ -52,6 +52,35 @@ TEST(LoadOrder, FencesAndAtomicsHoldAll) {
   EXPECT_EQ(in_flight(apart(5, "ld.volatile.global.f32")), 1);
 }
 
+/// `count` loads, each jumped over by lanes of a condition of its own, as in a padding.
+std::string guarded(int count, const std::string& inside = "", const std::string& condition = "%r1") {
+  std::string text = "mov.f32 %f1, 0f00000000; ";
+  for (int k = 0; k < count; ++k)
+    text += fmt::format(
+        "setp.eq.s32 %p1, {2}, {0}; mov.f32 %f2, 0f00000000; @%p1 bra $L{0}; "
+        "ld.global.nc.f32 %f2, [%d1+{1}]; {3} $L{0}: add.f32 %f1, %f1, %f2; ",
+        k, 4 * k, condition, inside);
+  return text + "st.global.f32 [%d1], %f1;";
+}
+
+TEST(LoadOrder, LoadsBehindShortBranchesHavePredicates) {
+  EXPECT_EQ(in_flight(guarded(5)), 5);
+  std::string much;
+  for (int k = 0; k < 30; ++k) much += "fma.rn.f32 %f2, %f2, %f2, %f3; ";
+  EXPECT_EQ(in_flight(guarded(5, much)), 1) << "a side that is long is jumped over";
+  EXPECT_EQ(in_flight(guarded(5, "st.shared.f32 [%r1], %f2;")), 1) << "and one that stores";
+  // One of two.
+  EXPECT_EQ(
+      in_flight("setp.eq.s32 %p1, %r1, 7; @%p1 bra $LA; bra.uni $LB;"
+                "$LA: ld.global.nc.f32 %f2, [%d1]; bra.uni $LC; $LB: ld.global.nc.f32 %f2, [%d1+8];"
+                "$LC: ld.global.nc.f32 %f3, [%d1+16]; add.f32 %f2, %f2, %f3; st.global.f32 [%d1], %f2;"),
+      3);
+  // Whether there is a second is known when the first is there.
+  EXPECT_EQ(in_flight("ld.global.nc.u32 %r2, [%d1]; setp.eq.s32 %p1, %r2, 7; @%p1 bra $LA;"
+                      "ld.global.nc.f32 %f2, [%d1+4]; $LA: st.global.f32 [%d1], %f2;"),
+            1);
+}
+
 TEST(LoadOrder, LoadsByALoadedIndexFollowIt) {
   std::string text;
   for (int k = 0; k < 3; ++k)
