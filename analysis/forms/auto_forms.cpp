@@ -43,6 +43,7 @@ void add_kernels(const Stitched& s, const std::vector<NodeId>& members, const Re
     part.outputs = outputs_of(s, part.members);
     astitch::Options options = *s.options;
     options.record_decisions = false;
+    options.scalars_stored = !recipe.again;
     if (recipe.block > 0) options.constraints.block.emplace(part.members.front(), recipe.block);
     if (recipe.whole_rows) {
       for (const NodeId id : part.members)
@@ -154,6 +155,15 @@ bool splits_rows(const KernelPlan& kernel) {
                      [](const Group& group) { return segments(group.mapping) > 1; });
 }
 
+/// Whether readers wait at a grid barrier for heavy element-wise ops that are no results: for a scalar's
+/// power, where all else would need no barrier.
+bool waits_for_scalars(const Stitched& s) {
+  return std::ranges::any_of(s.kernel->schemes, [&](const auto& scheme) {
+    const astitch::NodeFacts& facts = (*s.nodes)[scheme.first];
+    return scheme.second == Scheme::kGlobal && facts.elements == 1 && !facts.reduction;
+  });
+}
+
 /// Whether overrides name ops of the kernel so that other forms would undo them.
 bool is_fixed(const Stitched& s) {
   const Constraints& wanted = s.options->constraints;
@@ -176,12 +186,12 @@ bool has_wanted_launch(const Stitched& s) {
 
 std::optional<std::vector<KernelPlan>> KnownParts::find(const Recipe& recipe, const astitch::Likeness& like) {
   const std::lock_guard lock(mutex_);
-  return known_[{recipe.block, recipe.whole_rows}].find(like);
+  return known_[{recipe.block, recipe.whole_rows, recipe.again}].find(like);
 }
 
 void KnownParts::add(const Recipe& recipe, astitch::Likeness like, std::vector<KernelPlan> kernels) {
   const std::lock_guard lock(mutex_);
-  known_[{recipe.block, recipe.whole_rows}].add(std::move(like), std::move(kernels));
+  known_[{recipe.block, recipe.whole_rows, recipe.again}].add(std::move(like), std::move(kernels));
 }
 
 std::string name(const Recipe& recipe) {
@@ -204,6 +214,7 @@ std::string name(const Recipe& recipe) {
       break;
   }
   if (recipe.whole_rows) text += ", whole rows";
+  if (recipe.again) text += ", scalars again";
   if (recipe.block > 0) text += fmt::format(", blocks of {}", recipe.block);
   return text;
 }
@@ -272,6 +283,7 @@ Recipe choose_recipe(const Stitched& s, Recorder& recorder) {
     all.push_back(phase);
   }
   if (all.size() > 1) try_recipe({.cut = Cut::kPhases, .after = all});
+  if (waits_for_scalars(s)) try_recipe({.again = true});
   for (std::size_t i = 0, cuts = tried.size(); i < cuts; ++i) {
     const auto& kernels = tried[i].second.kernels;
     Recipe whole = tried[i].first;

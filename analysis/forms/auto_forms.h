@@ -5,6 +5,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -30,13 +31,14 @@ struct Recipe {
   Cut cut = Cut::kNone;
   std::vector<int> after;   ///< kPhases: a launch ends behind each of these phases
   bool whole_rows = false;  ///< no reduction is split over blocks
+  bool again = false;       ///< scalars are computed where they are read
   int block = 0;            ///< threads; 0: the planner's choice
 
   bool operator==(const Recipe&) const = default;
 };
 std::string name(const Recipe& recipe);
 
-/// Kernels of parts of stitched kernels, by the threads of a block and the whole rows that a recipe asks for.
+/// Kernels of parts of stitched kernels, by what a recipe asks for beside its cut.
 /// Threads may share it.
 class KnownParts {
  public:
@@ -45,7 +47,7 @@ class KnownParts {
 
  private:
   std::mutex mutex_;
-  std::map<std::pair<int, bool>, astitch::KnownKernels> known_;
+  std::map<std::tuple<int, bool, bool>, astitch::KnownKernels> known_;
 };
 
 /// Everything the forms of one kernel are made from.

@@ -147,6 +147,12 @@ class Passes {
   /// Decisions are those of the round taken, and of the amendments before it.
   Stitched run() const {
     Amendments amendments = wanted_.amendments;
+    if (!options_.scalars_stored)
+      std::ranges::copy_if(op_.members, std::inserter(amendments.inlined, amendments.inlined.end()),
+                           [&](NodeId id) {
+                             return nodes_[id].elements == 1 && is_elementwise(nodes_.node(id).op) &&
+                                    !amendments.promoted.contains(id);
+                           });
     std::set<NodeId> global = wanted_.global;
     Recorder recorder(options_.record_decisions);  // of amendments
     const auto run = [&] { return run_once(amendments, global); };

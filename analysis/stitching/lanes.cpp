@@ -114,13 +114,16 @@ class LaneAssignment {
     return result;
   }
 
-  /// What may stay in registers from one group to another of the same mapping: a block has one task.
+  /// What may stay in registers from one group to another of the same mapping: a block has one task. Of a
+  /// value that is spread, turned or cut that is what it is made of: a scalar that all read ties none.
   std::vector<NodeId> resident_values(const OpGroup& group) const {
     if (group.deal.most_tasks() > 1) return {};
     std::set<NodeId> values;
     for (const NodeId op : group.ops) {
       if (nodes_[op].elements > kTyingElements && !nodes_[op].transparent) values.insert(op);
-      for (const NodeId operand : nodes_.node(op).operands) {
+      for (NodeId operand : nodes_.node(op).operands) {
+        while (nodes_[operand].transparent && !nodes_.node(operand).operands.empty())
+          operand = nodes_.node(operand).operands[0];
         if (nodes_[operand].elements > kTyingElements && !nodes_[operand].immediate) values.insert(operand);
       }
     }

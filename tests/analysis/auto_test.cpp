@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 
 #include "analysis/judge/cost.h"
 #include "analysis/plan/recorder.h"
@@ -98,6 +99,22 @@ TEST(Auto, CutsAtBarriersThatCostTooMuch) {
   EXPECT_GT(make_plan(graph, slow, "astitch").kernels.at(0).launch.grid_barriers, 0);
   for (const KernelPlan& kernel : make_plan(graph, slow, "auto").kernels)
     EXPECT_EQ(kernel.launch.grid_barriers, 0);
+}
+
+TEST(Auto, UpdatesOfManyArraysRunBesideEachOtherAndWaitForNoScalar) {
+  // Adam of 200 arrays, whose bias corrections are powers of a step.
+  const Graph graph = dataset("adam_200");
+  const Device& a100 = device("a100-sxm-40");
+  const FusionPlan plan = make_plan(graph, a100, "auto", {.record_decisions = true});
+  ASSERT_EQ(plan.kernels.size(), 1U);
+  EXPECT_EQ(plan.kernels[0].launch.grid_barriers, 0);
+  std::set<std::int64_t> firsts;
+  for (const Group& group : plan.kernels[0].groups) firsts.insert(group.deal.first_block);
+  EXPECT_EQ(firsts.size(), plan.kernels[0].groups.size()) << "no array is behind another in the same blocks";
+  const auto again = [](const Decision& d) { return d.object == "stitched, scalars again" && d.verdict; };
+  EXPECT_TRUE(std::ranges::any_of(plan.decisions, again));
+  // The bytes are 9.7 MB, 7 us at the device's bandwidth.
+  EXPECT_LT(plan.predicted_us, 15);
 }
 
 TEST(Auto, StitchesWhereLaunchesCostTooMuch) {
