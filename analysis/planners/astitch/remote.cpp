@@ -29,10 +29,10 @@ constexpr std::size_t kSharingNeighbours = 4, kOpenKernels = 8;
 /// Sharing an input this small says nothing: biases and scalars are read everywhere and stay in the caches.
 /// A choice, not measured: 4 KB stay in an SM's L1.
 constexpr std::int64_t kSharedElements = 1024;
-/// Growth of peak memory that is allowed, as a share and at least in bytes: allocators take memory from the
-/// device in segments of 2 MiB (PyTorch's caching allocator, kSmallBuffer).
+/// Growth of peak memory that is allowed, as a share and at least in bytes: allocators take memory for arrays
+/// of more than 1 MiB from the device in segments of 20 MiB (PyTorch's caching allocator, kLargeBuffer).
 constexpr double kPeakGrowth = 0.05;
-constexpr std::int64_t kPeakGrowthBytes = std::int64_t{2} << 20;
+constexpr std::int64_t kPeakGrowthBytes = std::int64_t{20} << 20;
 
 /// A kernel's work as far as pairs need it.
 struct Estimate {
