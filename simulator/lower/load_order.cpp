@@ -19,9 +19,9 @@ using Name = std::string_view;
 /// of them together up to 16, of more 9 to 23.
 constexpr int kMostHoisted = 16;
 
-/// Instructions of a side of a branch, without moves, that ptxas runs under predicates. Measured with ptxas 13.0
-/// for sm_80 (scripts/bench/load_order, 444 kernels of ours and XLA's): of 4, 6, 8, 10, 12, 16 and 24 the first
-/// with most kernels alike (343; without any 325).
+/// Instructions of a side of a branch, without moves, that ptxas runs under predicates. Measured with
+/// ptxas 13.0 for sm_80 (scripts/bench/load_order, 444 kernels of ours and XLA's): of 4, 6, 8, 10, 12, 16 and
+/// 24 the first with most kernels alike (343; without any 325).
 constexpr std::size_t kMostPredicated = 16;
 
 Name row_of(const IrInst& i) { return sim::isa_rows()[i.row].spelling; }
