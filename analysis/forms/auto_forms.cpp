@@ -155,8 +155,8 @@ bool splits_rows(const KernelPlan& kernel) {
                      [](const Group& group) { return segments(group.mapping) > 1; });
 }
 
-/// Whether readers wait at a grid barrier for heavy element-wise ops that are no results: for a scalar's
-/// power, where all else would need no barrier.
+/// Whether readers wait at a grid barrier for scalars that no reduction makes: for a power of the step, where
+/// all else would need no barrier.
 bool waits_for_scalars(const Stitched& s) {
   return std::ranges::any_of(s.kernel->schemes, [&](const auto& scheme) {
     const astitch::NodeFacts& facts = (*s.nodes)[scheme.first];
