@@ -1,9 +1,8 @@
 // What one library call does to a product or convolution that it computes. A product: it stores it
 // transposed, by the strides of its result, adds to it, and takes the larger of that and zero: cuBLASLt's
 // epilogues BIAS, RELU and RELU_BIAS, and beta = 1 (cuBLAS, "cublasLtMatmul": D = act(A * B + C + bias)). A
-// convolution: it adds to it, and takes the larger of that and
-// zero (cuDNN, "cudnnConvolutionBiasActivationForward": y = act(alpha1 * conv(x) + alpha2 * z + bias), whose
-// act is CUDNN_ACTIVATION_RELU or IDENTITY and no other).
+// convolution likewise, never transposed (cuDNN, "cudnnConvolutionBiasActivationForward": y = act(alpha1 *
+// conv(x) + alpha2 * z + bias), whose act is CUDNN_ACTIVATION_RELU or IDENTITY and no other).
 // A product whose batch no stride goes through is one call that has its matrices listed (cuBLAS,
 // "cublasGemmBatchedEx"), and adds nothing.
 #pragma once

@@ -151,7 +151,7 @@ class Straightened {
   static std::size_t at(int block) { return static_cast<std::size_t>(block); }
 
   /// The block that goes on behind `block`, with what runs in between under predicates; -1: there is none.
-  int next(int block, std::vector<Part>& parts) const {
+  int next(int block, std::vector<Part>& parts) {
     const IrBlock& from = blocks_[at(block)];
     if (from.successors.size() == 1) {
       const int only = from.successors[0];
@@ -190,7 +190,7 @@ class Straightened {
 
   const std::vector<IrBlock>& blocks_;
   std::vector<int> entries_;
-  mutable std::vector<bool> taken_;
+  std::vector<bool> taken_;
 };
 
 }  // namespace
