@@ -134,6 +134,7 @@ MappingLimits mapping_limits(const Nodes& nodes, const StitchOp& op, const Devic
   const auto* wanted_block = Constraints::find(options.constraints.block, op.members);
   if (tuned) {
     limits.tuned_for = &device;
+    limits.members = &op.members;
     const int clusters = forms.clusters && options.clusters && !forms.waits ? largest_cluster(device) : 1;
     if (wanted_block == nullptr) choose_launch(nodes, op, device, clusters, forms.launch, limits);
   }

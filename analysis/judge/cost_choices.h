@@ -42,8 +42,9 @@ class Choices {
   ThreadWork address_work(int v) const { return at(v).address; }
   /// Whether guards stand before the value is loaded, in a block of code of its own.
   bool is_guarded_load(int v) const { return any() && at(v).guarded_load; }
-  /// Or whether it is loaded in a branch.
-  bool is_conditional(int v) const { return any() && (at(v).branch >= 0 || at(v).guarded_load); }
+  /// Or whether it is loaded in a branch, and so behind all that stands before that: what has guards of its
+  /// own alone is loaded under a predicate, with its neighbours (simulator/lower/load_order.cpp).
+  bool waits_for_branch(int v) const { return any() && at(v).branch >= 0; }
   /// Its conditions that are open where it stands.
   std::vector<Constraint> open_constraints(int v) const;
   /// Whether it is loaded by an index that is a value.

@@ -46,8 +46,7 @@ class KernelCounter {
       double accesses = 0, requests = 0;
     };
     std::map<std::tuple<int, std::vector<Constraint>, bool>, Block> blocks;
-    /// Of `accesses` those behind conditions, and of those that are alone in a block each times its requests.
-    double guarded = 0, in_blocks = 0;
+    double guarded = 0;  ///< of `accesses` those in these
   };
 
   /// What is done between two grid barriers.

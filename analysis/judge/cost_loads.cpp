@@ -101,7 +101,7 @@ void KernelCounter::count_load(const Group& group, const Evaluation& e, int v, c
   // Of vectors that are loaded ahead whoever comes to their use takes them apart.
   const double unpacked = choices.any() && of.at_once > 1 ? choices.warps(v) : accesses;
   now().warp_instructions += unpacked * unpacking_instructions(shape.dtype, of.at_once > 1);
-  if (partials == 1 && of.copied == 0 && !e.tile && choices.is_conditional(v))
+  if (partials == 1 && of.copied == 0 && !e.tile && choices.waits_for_branch(v))
     count_in_block(choices, v, of.executed, std::max(1.0, of.at_once * bytes / kLaneBytes), loads);
   else
     count_together(group, e, of, loads);
@@ -159,20 +159,16 @@ void KernelCounter::count_together(const Group& group, const Evaluation& e, cons
   } else if (e.tile && packs_rows(group.mapping)) {
     loads.staged += static_cast<double>(tile_mapping(group.mapping).unroll);
   } else if (uses(e.map, layout.lane_dim) && layout.holds(e.map) && e.map.runtime.empty()) {
-    // What does not move in vectors is as many loads, one after the other without waiting.
+    // What does not move in vectors is as many loads, one after the other without waiting. Of the pieces of a
+    // concatenation an element has one.
     const int moves = layout.width / of.at_once;
-    loads.vector += moves * std::max(1.0, of.at_once * bytes / kLaneBytes);
+    loads.vector += admitted_share(e.map) * moves * std::max(1.0, of.at_once * bytes / kLaneBytes);
   }
 }
 
 void KernelCounter::count_in_block(const Choices& choices, int v, double accesses, double requests,
                                    ThreadLoads& loads) {
   loads.guarded += accesses;
-  // Each vector's load is a statement of its own.
-  if (requests > 1 && choices.is_guarded_load(v)) {
-    loads.in_blocks += accesses * std::min(requests, kMaxLoadsInFlight);
-    return;
-  }
   const bool indexed = choices.is_indexed(v);
   ThreadLoads::Block& block = loads.blocks[{choices.branch(v), choices.open_constraints(v), indexed}];
   block.accesses += accesses;
@@ -182,8 +178,8 @@ void KernelCounter::count_in_block(const Choices& choices, int v, double accesse
 double KernelCounter::loads_of_expressions(const Group& group, const GroupEvaluations& found,
                                            const Choices& choices, int level) const {
   struct Piece {
-    int direct = 0, indexed = 0;  ///< by an index that is loaded
-    double loads = 0;             ///< as often as they are made
+    double direct = 0, indexed = 0;  ///< by an index that is loaded; of pieces an element has one
+    double loads = 0;                ///< as often as they are made
   };
   // Element-wise tasks make all roots in one loop; of rows and columns a root may have one of its own.
   const bool one_loop = is<mapping::Elements>(group.mapping);
@@ -192,9 +188,9 @@ double KernelCounter::loads_of_expressions(const Group& group, const GroupEvalua
     const Evaluation& load = found.values[v];
     if (!load.load || level_of(load.root) != level) continue;
     const int value = static_cast<int>(v);
-    if (choices.is_conditional(value)) continue;
+    if (choices.waits_for_branch(value)) continue;
     Piece& piece = pieces[one_loop ? kNoNode : load.root];
-    ++(load.map.runtime.empty() ? piece.direct : piece.indexed);
+    (load.map.runtime.empty() ? piece.direct : piece.indexed) += admitted_share(load.map);
     piece.loads += load.count;
   }
   double loads = 0, together = 0;
@@ -214,7 +210,7 @@ void KernelCounter::count_in_flight(const Group& group, const ThreadLoads& loads
   in_flight *= static_cast<double>(layout.turns);
   const double most = group.across.empty() ? kMaxLoadsInFlight : kMaxLoadsInFlightAcross;
   loads_made_ += loads.accesses;
-  double in_blocks = loads.in_blocks;
+  double in_blocks = 0;
   for (const auto& [at, block] : loads.blocks)
     in_blocks += block.accesses * std::min(block.requests, kMaxLoadsInFlight);
   loads_in_flight_ +=

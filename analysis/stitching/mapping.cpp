@@ -72,8 +72,15 @@ int wanted_split(const MappingLimits& limits, NodeId reduction) {
 }
 
 Dealt map_dominant(const Nodes& nodes, NodeId dominant, const MappingLimits& limits) {
-  if (limits.tuned_for != nullptr)
-    return map_tuned(domain_of(nodes, dominant), limits, wanted_split(limits, dominant));
+  if (limits.tuned_for != nullptr) {
+    const GroupDomain domain = domain_of(nodes, dominant);
+    const int split = wanted_split(limits, dominant);
+    if (limits.members == nullptr || domain.kind != GroupDomain::Kind::kElements)
+      return map_tuned(domain, limits, split);
+    MappingLimits own = limits;
+    own.row_work.instructions = chain_instructions(nodes, *limits.members, dominant);
+    return map_tuned(domain, own, split);
+  }
   if (!nodes[dominant].reduction) {
     return map_elementwise(nodes[dominant].elements, limits);
   }

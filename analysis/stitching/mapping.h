@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <vector>
 
 #include "analysis/judge/sketch.h"
 #include "analysis/plan/plan.h"
@@ -19,6 +20,7 @@ struct MappingLimits {
   int max_blocks_per_sm = 0;         ///< by override; 0: as many as fit
   int accumulators = 0;  ///< registers a thread takes for each of its elements of a row (across.h)
   const std::map<NodeId, int>* wanted_splits = nullptr;  ///< overrides: blocks a row of these reductions
+  const std::vector<NodeId>* members = nullptr;          ///< of the stitch op, ascending; null: not known
   const Device* tuned_for = nullptr;  ///< mapping=tuned: the device whose modelled times decide
   RowWork row_work;
   bool tiles = false;         ///< what lies against the rows' order may go through tiles (transposes.h)

@@ -263,4 +263,24 @@ RowWork row_work(const Nodes& nodes, const StitchOp& op, NodeId dominant, const 
   return work;
 }
 
+double chain_instructions(const Nodes& nodes, const std::vector<NodeId>& members, NodeId dominant) {
+  const auto elements = static_cast<double>(std::max<std::int64_t>(1, nodes[dominant].elements));
+  double total = 0;
+  std::set<NodeId> seen{dominant};
+  std::vector<NodeId> open{dominant};
+  while (!open.empty()) {
+    const NodeId id = open.back();
+    open.pop_back();
+    const double each = static_cast<double>(nodes[id].elements) / elements;
+    total += static_cast<double>(instructions(nodes, id)) * std::min(1.0, each);
+    for (const NodeId operand : nodes.node(id).operands) {
+      const bool inside =
+          nodes[operand].transparent || std::binary_search(members.begin(), members.end(), operand);
+      if (!inside || nodes[operand].reduction || nodes[operand].elements <= 1) continue;
+      if (seen.insert(operand).second) open.push_back(operand);
+    }
+  }
+  return total;
+}
+
 }  // namespace stitchwork::astitch

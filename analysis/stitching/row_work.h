@@ -2,6 +2,8 @@
 // (analysis/judge/sketch.h).
 #pragma once
 
+#include <vector>
+
 #include "analysis/judge/sketch.h"
 #include "analysis/stitching/nodes.h"
 #include "analysis/stitching/scope.h"
@@ -17,5 +19,10 @@ NodeId largest_op(const Nodes& nodes, const StitchOp& op);
 /// Counted over the members tied to the domain's op that are of its size: each reduction of its rows asks for
 /// a pass, and results of that size for one more.
 RowWork row_work(const Nodes& nodes, const StitchOp& op, NodeId dominant, const GroupDomain& domain);
+
+/// Instructions an element of `dominant`, which reduces nothing, with all of the `members` that it is
+/// computed from where it is: what lies between it and their inputs and reductions, each op once, by its
+/// elements.
+double chain_instructions(const Nodes& nodes, const std::vector<NodeId>& members, NodeId dominant);
 
 }  // namespace stitchwork::astitch

@@ -5,6 +5,7 @@
 #include "analysis/planners/planner.h"
 #include "analysis/schedule/layout.h"
 #include "analysis/stitching/mapping_tuned.h"
+#include "analysis/stitching/row_work.h"
 #include "occupancy_model/occupancy.h"
 #include "tests/support/golden.h"
 #include "tests/support/graphs.h"
@@ -50,6 +51,46 @@ TEST(TunedMapping, TasksAreDealtToEverySlotOfAWave) {
   testing::MappingFields rows = map_tuned({161 * 32, 1024, 4, Kind::kRows}, limits);
   EXPECT_EQ(rows.blocks, 160);
   EXPECT_EQ(rows.tasks_per_block, (rows.tasks + 159) / 160);
+}
+
+// Vectors of a domain that fills few SMs leave each thread several times the arithmetic: where that is long,
+// single elements in more blocks are faster.
+TEST(TunedMapping, LongChainsOnFewElementsAreDealtToMoreThreads) {
+  MappingLimits limits = limits_of("a100", 256, false);
+  const auto mapped = [&](std::int64_t elements, double instructions) {
+    limits.row_work.instructions = instructions;
+    return testing::MappingFields(map_tuned({elements, 1, 4, Kind::kElements}, limits));
+  };
+  EXPECT_EQ(mapped(8192, 4).vector, 4);
+  EXPECT_EQ(mapped(8192, 200).vector, 1);
+  EXPECT_GT(mapped(8192, 200).blocks, mapped(8192, 4).blocks);
+  EXPECT_EQ(mapped(1 << 24, 20).vector, 4) << "all SMs have enough, and memory decides";
+}
+
+// What an element of a group is computed from counts where it is computed: each op once, an op of fewer
+// elements by its share, nothing of other kernels or behind a reduction.
+TEST(TunedMapping, AChainIsAllThatIsComputedForAnElement) {
+  const Graph graph = testing::graph_of(R"(
+  p = f32[64,128] parameter(0)
+  v = f32[64] parameter(1)
+  e = f32[64] exponential(v)
+  b = f32[64,128] broadcast(e), dimensions={0}
+  t = f32[64,128] tanh(p)
+  m = f32[64,128] multiply(t, b)
+  a = f32[64,128] add(m, t)
+  z = f32[] constant(0)
+  r = f32[64] reduce(a, z), dimensions={1}, to_apply=sum
+  ROOT n = f32[64] negate(r))");
+  const Nodes nodes = node_facts(graph);
+  const auto id = [&](const char* name) { return testing::op(graph, name); };
+  const auto of = [&](const char* name) { return static_cast<double>(instructions(nodes, id(name))); };
+  std::vector<NodeId> members{id("e"), id("t"), id("m"), id("a"), id("r"), id("n")};
+  std::ranges::sort(members);
+  const double chain = of("a") + of("m") + of("t") + of("e") / 128;
+  EXPECT_DOUBLE_EQ(chain_instructions(nodes, members, id("a")), chain);
+  std::erase(members, id("t"));
+  EXPECT_DOUBLE_EQ(chain_instructions(nodes, members, id("a")), chain - of("t"));
+  EXPECT_DOUBLE_EQ(chain_instructions(nodes, members, id("n")), of("n"));
 }
 
 /// Judged by the estimate of the whole kernel, which knows the barrier and the fold of partials; the

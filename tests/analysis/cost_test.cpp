@@ -140,9 +140,10 @@ TEST(Cost, LoadsOfAnElementThatDoNotHangOnEachOtherAreInFlightTogether) {
       2);
 }
 
-// Pieces of a concatenation are branches: what one loads is not in flight with what another one does, nor
-// with what stands before the branch.
-TEST(Cost, LoadsOfOneBranchAreInFlightTogetherAndNoOthers) {
+// Pieces of a concatenation that are computed are branches: what one loads is not in flight with what another
+// one does, nor with what stands before the branch. Those that are loaded alone are under predicates, beside
+// whatever else the element asks for, and it has one of them.
+TEST(Cost, LoadsOfOneBranchAreInFlightTogetherAndThoseUnderPredicatesWithAll) {
   const auto in_flight = [](const char* ops) {
     const Graph graph = graph_of(std::string("p = f32[64,100] parameter(0)\n q = f32[64,100] parameter(1)\n"
                                              "s = f32[64,200] parameter(2)\n") +
@@ -151,11 +152,13 @@ TEST(Cost, LoadsOfOneBranchAreInFlightTogetherAndNoOthers) {
   };
   const char* plain = "c = f32[64,200] concatenate(p, q), dimensions={1}\n";
   EXPECT_DOUBLE_EQ(in_flight((std::string(plain) + "ROOT n = f32[64,200] negate(c)").c_str()), 1);
-  EXPECT_DOUBLE_EQ(in_flight((std::string(plain) + "ROOT n = f32[64,200] add(c, s)").c_str()), 1);
-  const char* sum = "m = f32[64,100] add(p, q)\n";
+  EXPECT_DOUBLE_EQ(in_flight((std::string(plain) + "ROOT n = f32[64,200] add(c, s)").c_str()), 2);
+  const char* power =
+      "a = f32[64,100] power(p, q)\n b = f32[64,100] power(a, a)\n e = f32[64,100] power(b, b)\n"
+      "m = f32[64,100] power(e, e)\n";
   // Of three loads an element two are in a piece, in half of the elements.
   EXPECT_DOUBLE_EQ(
-      in_flight((std::string(sum) + "ROOT c = f32[64,200] concatenate(m, p), dimensions={1}").c_str()),
+      in_flight((std::string(power) + "ROOT c = f32[64,200] concatenate(m, p), dimensions={1}").c_str()),
       (2 * 2 + 1) / 3.0);
   EXPECT_DOUBLE_EQ(in_flight("z = f32[] constant(0)\n ROOT n = f32[64,102] pad(p, z), padding=0_0x1_1"), 1);
 }
