@@ -200,6 +200,12 @@ void PlanArguments::add_knobs(CLI::App& command) {
       ->delimiter(',');
   command.add_option("--override", override_file,
                      "JSON of what to plan otherwise (docs/planners/overrides.md)");
+  command
+      .add_option(
+          "--weights", weights,
+          "parameters of such names ('params.*') are the same in every run: what depends on them alone "
+          "is done once, in no run's time (weights=stable)")
+      ->delimiter(',');
   command.add_flag(
       "--tf32", tf32,
       "library products of f32 matrices, and convolutions, may round operands to TF32 (sm_80 and "
@@ -237,6 +243,8 @@ PlanOptions PlanArguments::options(bool record_decisions) const {
                   "for example --set dominant_merging=off");
     result.knobs[knob.substr(0, equals)] = knob.substr(equals + 1);
   }
+  result.weights = weights;
+  if (!weights.empty()) result.knobs.try_emplace("weights", "stable");
   if (!override_file.empty()) result.edits = overrides_from_json(read_file(override_file), override_file);
   result.library = library();
   return result;

@@ -74,10 +74,11 @@ struct PlanArguments {
   std::string library_file;
   bool mixed = false;  ///< a library whose times are of several methods is taken
   bool tf32 = false;
+  std::vector<std::string> weights;
 
   void add_model(CLI::App& command);
   const CLI::Option* add_device(CLI::App& command);
-  void add_knobs(CLI::App& command);     ///< --set, --override, --tf32
+  void add_knobs(CLI::App& command);     ///< --set, --override, --weights, --tf32
   void add_options(CLI::App& command);   ///< those, --library and --mixed
   void add_planner(CLI::App& command);   ///< --planner, and those
   void add_planning(CLI::App& command);  ///< --plan, and those

@@ -50,6 +50,8 @@ constexpr Column kColumns[] = {
     {">of kernels", "memory_us",
      [](const CompareRow& r) { return or_none(!r.method.empty(), fmt::format("{:.1f}", r.memory_us)); },
      [](const CompareRow& r) { return or_none(!r.method.empty(), fmt::to_string(r.memory_us)); }},
+    {">once us", "once_us", [](const CompareRow& r) { return fmt::format("{:.1f}", r.once_us); },
+     [](const CompareRow& r) { return fmt::to_string(r.once_us); }},
     {"method", "method", [](const CompareRow& r) { return or_none(!r.method.empty(), r.method); },
      [](const CompareRow& r) { return r.method; }},
     {">DRAM bytes", "dram_bytes",
@@ -72,6 +74,7 @@ bool is_shown(std::string_view key, const std::vector<CompareRow>& rows) {
   // Every line of the table has the devices' names then, and no room for a column of zeros.
   if (key == "copies" && is_shown("device", rows))
     return any([](const CompareRow& r) { return r.copies > 0; });
+  if (key == "once_us") return any([](const CompareRow& r) { return r.once_us > 0; });
   if (key == "product_kernels") return any([](const CompareRow& r) { return r.product_kernels > 0; });
   if (key == "memory_us" || key == "method") return any([](const CompareRow& r) { return !r.dump.empty(); });
   return true;
@@ -121,6 +124,7 @@ ordered_json to_json(const CompareRow& r) {
           {"grid_barriers", r.grid_barriers},
           {"predicted_us", timed(r.predicted_us)},
           {"memory_us", timed(r.memory_us)},
+          {"once_us", planned(r.once_us)},
           {"dram_bytes", timed(r.dram_bytes)},
           {"recomputed_elements", planned(r.recomputed_elements)},
           {"plan_ms", planned(r.plan_ms)}};

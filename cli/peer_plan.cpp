@@ -21,7 +21,8 @@ Planned load_planned_dump(const PlanArguments& arguments, const std::string& dum
                           Graph* as_read) {
   for (const auto& [given, option] :
        {std::pair{!arguments.set.empty(), "--set"}, std::pair{!arguments.override_file.empty(), "--override"},
-        std::pair{!arguments.library_file.empty(), "--library"}, std::pair{arguments.tf32, "--tf32"}})
+        std::pair{!arguments.library_file.empty(), "--library"}, std::pair{arguments.tf32, "--tf32"},
+        std::pair{!arguments.weights.empty(), "--weights"}})
     if (given)
       throw Error(fmt::format("{} is no option of a dump: {} has its own plan and kernels", option, dump),
                   "see docs/peers.md");

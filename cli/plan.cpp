@@ -70,8 +70,10 @@ void plan(Cli& cli, const PlanFlags& flags) {
   } else if (planned.plan.peer != nullptr) {
     cli.print(fmt::format("{}: {}; not run", flags.output, to_text(planned.plan.counts)));
   } else {
-    cli.print(fmt::format("{}: {}; predicted {:.1f} us (modelled)", flags.output,
-                          to_text(planned.plan.counts), planned.plan.predicted_us));
+    const double once_us = planned.plan.once_us;
+    cli.print(fmt::format("{}: {}; predicted {:.1f} us{} (modelled)", flags.output,
+                          to_text(planned.plan.counts), planned.plan.predicted_us,
+                          once_us > 0 ? fmt::format(", and {:.1f} us once", once_us) : ""));
   }
 }
 
@@ -156,7 +158,7 @@ void add_plan(CLI::App& app, Cli& cli) {
     if (const std::string dump = dump_of(flags->plan); !dump.empty())
       refuse_options(*command, dump,
                      {"--planner", "--device", "--set", "--override", "--library", "--mixed", "--tf32",
-                      "--kernel", "--trips"});
+                      "--weights", "--kernel", "--trips"});
     plan(cli, *flags);
   });
 }

@@ -162,11 +162,9 @@ std::vector<std::pair<std::string, double>> other_rows(const FusionPlan& plan, c
                                                counted(calls, "library call")),
                       control);
   }
-  if (plan.steps.size() > 1) {
-    const auto gaps = static_cast<double>(plan.steps.size() - 1);
-    rows.emplace_back(fmt::format("{} between steps", counted(static_cast<long long>(gaps), "gap")),
-                      device.launch_gap_us * gaps);
-  }
+  if (const auto steps = std::ranges::count(plan.steps, false, &PlanStep::once); steps > 1)
+    rows.emplace_back(fmt::format("{} between steps", counted(steps - 1, "gap")),
+                      device.launch_gap_us * static_cast<double>(steps - 1));
   if (uses_streams(plan)) {
     double all = -run.total_us;
     for (const StepRun& step : run.steps) all += step.time_us;
@@ -213,9 +211,9 @@ void read_counters(const Cli& cli, TrialResult& result) {
 DumpRunArguments dump_arguments(const CLI::App& command, const RunArguments& a) {
   const std::string dump = dump_of(a.plan);
   refuse_options(command, dump,
-                 {"--planner", "--set", "--override", "--library", "--mixed", "--tf32", "--backend",
-                  "--repeats", "--counters", "--convolutions", "--dependent-launch", "--fast-math",
-                  "--max-trips", "--shuffle", "--trace", "--dim", "--value", "--trips"});
+                 {"--planner", "--set", "--override", "--library", "--mixed", "--tf32", "--weights",
+                  "--backend", "--repeats", "--counters", "--convolutions", "--dependent-launch",
+                  "--fast-math", "--max-trips", "--shuffle", "--trace", "--dim", "--value", "--trips"});
   return {.path = dump,
           .device = a.device->count() > 0 ? a.plan.device : "",
           .model = a.plan.model == dump ? "" : a.plan.model,
@@ -369,7 +367,8 @@ void run(Cli& cli, const RunArguments& a) {
   const bool modelled = std::any_of(result.run.steps.begin(), result.run.steps.end(),
                                     [](const StepRun& step) { return step.method == Method::kModelled; });
   cli.print(fmt::format(
-      "{}: {}; {:.1f} us on {} ({})", plan.planner, to_text(plan.counts), result.run.total_us, plan.device,
+      "{}: {}; {:.1f} us{} on {} ({})", plan.planner, to_text(plan.counts), result.run.total_us,
+      result.run.once_us > 0 ? fmt::format(", and {:.1f} us once,", result.run.once_us) : "", plan.device,
       simulated  ? fmt::format("kernels {}, library calls modelled", spec.sampled ? "sampled" : "simulated")
       : modelled ? std::string("sum of steps: kernels measured, what the CPU computed modelled")
                  : std::string("sum of steps, measured")));

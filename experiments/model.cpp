@@ -96,6 +96,13 @@ InputOverrides read_overrides(const Graph& graph, const std::string& file) {
   return overrides;
 }
 
+/// Patterns of the parameters that the model's file declares as weights.
+std::vector<std::string> read_weights(const std::string& file) {
+  std::error_code error;
+  if (!fs::exists(file, error)) return {};
+  return field(read_json(file), "weights", std::vector<std::string>{}, file);
+}
+
 void check_no_options(const OnnxOptions& options) {
   if (!options.empty())
     throw Error("--dim and --value are for ONNX models", "the shapes of HLO text are written in it");
@@ -216,6 +223,7 @@ Model load_model(const std::string& name, const OnnxOptions& options, OpTrace* t
     fs::path json_path = name;
     if (json_path.extension() == ".gz") json_path.replace_extension();
     model.inputs = read_overrides(model.graph, json_path.replace_extension(".json").string());
+    model.graph.weights = read_weights(json_path.string());
     return model;
   }
   const std::vector<Dataset> known = datasets();
@@ -226,6 +234,7 @@ Model load_model(const std::string& name, const OnnxOptions& options, OpTrace* t
     model.graph.source = d->name;
     if (as_read != nullptr) *as_read = std::move(read);
     model.inputs = read_overrides(model.graph, d->json_path);
+    model.graph.weights = read_weights(d->json_path);
     return model;
   }
   if (type == fs::file_type::directory)

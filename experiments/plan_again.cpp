@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "analysis/json/json_cursor.h"
 #include "analysis/json/overrides_json.h"
@@ -11,7 +12,14 @@
 namespace stitchwork {
 namespace {
 
-/// Knobs, overrides and tf32 as the trial's settings have them.
+std::vector<std::string> weights_of(const std::string& text) {
+  std::vector<std::string> patterns;
+  std::istringstream from(text);
+  for (std::string pattern; std::getline(from, pattern, ',');) patterns.push_back(std::move(pattern));
+  return patterns;
+}
+
+/// Knobs, overrides, weights and tf32 as the trial's settings have them.
 PlanOptions options_of(const ReportTrial& trial) {
   constexpr std::string_view kKnob = "options.";
   PlanOptions options;
@@ -27,6 +35,7 @@ PlanOptions options_of(const ReportTrial& trial) {
       options.edits = read_edits(JsonCursor(edits, "", source));
     }
     if (name == "tf32") options.tf32 = value == "true";
+    if (name == "weights") options.weights = weights_of(value);
   }
   return options;
 }

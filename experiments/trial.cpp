@@ -304,6 +304,7 @@ ordered_json run_to_json(const Model& model, const TrialSpec& spec, const TrialR
     document["steps"][i]["method"] = name(result.run.steps[i].method);
   }
   document["time_us"] = result.run.total_us;
+  if (result.run.once_us > 0) document["once_time_us"] = result.run.once_us;
   if (spec.backend == "cuda") {
     document["dependent_launch"] = spec.compile.dependent_launch;
     document["host_calls"] = result.run.host_calls;
@@ -356,6 +357,8 @@ ordered_json trial_params(const Model& model, const TrialSpec& spec) {
     params["dump"] = std::filesystem::is_regular_file(file) ? sha256_hex(read_file(file.string())) : "";
   if (spec.plan) params["plan"] = sha256_hex(plan_to_json(model.graph, *spec.plan).dump());
   if (spec.options.tf32) params["tf32"] = true;
+  if (!spec.options.weights.empty())
+    params["weights"] = fmt::format("{}", fmt::join(spec.options.weights, ","));
   if (spec.options.library != nullptr) params["library"] = spec.options.library->sha256;
   if (spec.backend == "model") return params;
   params["cache"] = spec.cache == sim::CacheMode::kCold ? "cold" : "warm";

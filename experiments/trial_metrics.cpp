@@ -50,12 +50,15 @@ struct Times {
 Times times_of(const TrialSpec& spec, const TrialResult& result) {
   const Method executed = method_of(spec);
   Times times;
-  for (const KernelRun& run : result.run.kernels) times.kernels.add(run.time_us, run.method);
+  const std::vector<bool> once = once_kernels(result.executable.plan);
+  for (std::size_t k = 0; k < once.size(); ++k)
+    if (const KernelRun& run = result.run.kernels[k]; !once[k]) times.kernels.add(run.time_us, run.method);
   // A sample may have kernels that are too small for it and are run whole: the sum is a sample all the same.
   if (times.kernels.methods.contains(Method::kSampled)) times.kernels.methods.erase(Method::kSimulated);
   for (std::size_t i = 0; i < result.run.steps.size(); ++i) {
     const StepRun& step = result.run.steps[i];
     const StepKind kind = result.executable.plan.steps[i].kind;
+    if (result.executable.plan.steps[i].once) continue;
     if (kind == StepKind::kLibrary) times.library.add(step.time_us, step.method);
     if (kind != StepKind::kControl) continue;
     times.control.add(step.time_us, executed);

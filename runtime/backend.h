@@ -23,8 +23,8 @@ std::string_view name(Method method);
 /// How device memory is used, which says what may share bytes with it where steps are repeated.
 enum class MemoryUse : std::uint8_t {
   kValue,   ///< of steps; whoever releases it knows that none of them runs any more (BufferLife)
-  kSource,  ///< a parameter, constant, table or barrier: written once, and found so by steps that are
-            ///< repeated
+  kSource,  ///< a parameter, constant, table, barrier or value made once: written once, and found so by steps
+            ///< that are repeated
   kStep,    ///< of one step: steps of another stream have their own
 };
 
@@ -87,9 +87,9 @@ class Backend {
   /// Whose launches, calls, copies and memsets those until the next call are: step `index` of the plan, on
   /// `stream`, behind the steps `waits` of other streams. They are done now, one after the other in the order
   /// of these calls; a backend that repeats them does it on streams. Of loops and branches alone the step
-  /// that runs them is told.
-  virtual void begin_step(std::size_t index, int stream, std::span<const int> waits) {
-    static_cast<void>(index), static_cast<void>(stream), static_cast<void>(waits);
+  /// that runs them is told. `once`: they are no part of what is repeated.
+  virtual void begin_step(std::size_t index, int stream, std::span<const int> waits, bool once) {
+    static_cast<void>(index), static_cast<void>(stream), static_cast<void>(waits), static_cast<void>(once);
   }
 
   /// 256-byte aligned, contents undefined; `name` appears in errors and findings. Throws Error when the

@@ -1,6 +1,7 @@
 #include "runtime/run.h"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <iterator>
 #include <map>
@@ -119,7 +120,7 @@ class Runner {
                    fmt::format("{}: trip {}{}", step.id, with_commas(trip),
                                step.trips ? " of " + with_commas(*step.trips) : std::string()));
       };
-      if (whole_) backend_.begin_step(static_cast<std::size_t>(i), step.stream, step.waits);
+      if (whole_) backend_.begin_step(static_cast<std::size_t>(i), step.stream, step.waits, step.once);
       perform(step, i, result);
       if (!result.findings.empty()) return;
       for (NodeId owner : dies_after_[static_cast<std::size_t>(done)]) values_.end(owner);
@@ -156,8 +157,11 @@ class Runner {
       result.total_us = last_end_us(step_spans(device_, plan, kernels));
       return;
     }
-    for (const double step : us) result.total_us += step;
-    if (us.size() > 1) result.total_us += device_.launch_gap_us * static_cast<double>(us.size() - 1);
+    std::array<int, 2> steps{};  // of a run, and done once
+    for (std::size_t s = 0; s < us.size(); ++s) {
+      const bool once = plan.steps[s].once;
+      (once ? result.once_us : result.total_us) += us[s] + (steps[once]++ > 0 ? device_.launch_gap_us : 0);
+    }
   }
 
   /// In which order steps run, what each touches, and after how many a buffer is touched no more; those
@@ -169,6 +173,9 @@ class Runner {
     std::iota(order_.begin(), order_.end(), 0);
     if (shuffle) order_ = shuffled_steps(plan, *shuffle);
     traffic_ = traffic_of_steps(graph_, plan);
+    for (std::size_t s = 0; s < plan.steps.size(); ++s)
+      if (plan.steps[s].once)
+        for (const NodeId owner : traffic_[s].writes) values_.stays(owner);
     // Of a shuffled run the last position of all steps that the plan has no later than a buffer's last.
     std::vector<std::size_t> done_by(plan.steps.size());
     for (std::size_t at = 0; at < order_.size(); ++at) done_by[static_cast<std::size_t>(order_[at])] = at;

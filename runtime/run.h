@@ -47,7 +47,8 @@ struct RunResult {
   std::vector<StepRun> steps;                ///< by plan step
   std::vector<sim::Finding> findings;        ///< a run with findings has no outputs
   sim::SanitizerCounts sanitized;
-  double total_us = 0;                  ///< steps and launch gaps
+  double total_us = 0;                  ///< steps and launch gaps; steps done once are not in it
+  double once_us = 0;                   ///< of these
   std::vector<std::string> host_calls;  ///< library ops that the CPU reference computed, loops and branches
   /// Of the others, by op, what made them (Timed::by).
   std::map<std::string, std::string> library_calls;

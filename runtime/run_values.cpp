@@ -19,6 +19,10 @@ bool is_source(const Node& owner) {
 
 }  // namespace
 
+bool RunValues::is_written_once(const Node& owner) const {
+  return is_source(owner) || staying_.contains(owner.id);
+}
+
 DeviceAddress RunValues::address(NodeId op) {
   const NodeId owner = buffer_of(computation_, op);
   const Node& node = computation_.node(owner);
@@ -26,13 +30,13 @@ DeviceAddress RunValues::address(NodeId op) {
   const auto known = buffers_.find(owner);
   if (known != buffers_.end()) return known->second.address();
   const auto bytes = static_cast<std::size_t>(std::max<std::int64_t>(1, node.shape.byte_size()));
-  const MemoryUse use = is_source(node) ? MemoryUse::kSource : MemoryUse::kValue;
+  const MemoryUse use = is_written_once(node) ? MemoryUse::kSource : MemoryUse::kValue;
   return buffers_.try_emplace(owner, backend_, bytes, node.name, use).first->second.address();
 }
 
 void RunValues::end(NodeId owner) {
   ended_.insert(owner);
-  if (!backend_.keeps_sources() || !is_source(computation_.node(owner))) buffers_.erase(owner);
+  if (!backend_.keeps_sources() || !is_written_once(computation_.node(owner))) buffers_.erase(owner);
 }
 
 Literal RunValues::download(NodeId op) {

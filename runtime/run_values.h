@@ -34,10 +34,15 @@ class RunValues {
   /// What the host has computed for `node`.
   void keep(const Node& node, Literal result);
 
+  /// What `owner` is filled with is written once: repeated steps find it there.
+  void stays(NodeId owner) { staying_.insert(owner); }
+
   /// Nothing touches the buffer of `owner` any more.
   void end(NodeId owner);
 
  private:
+  /// Whether it is written once, before the first step that reads it: by the host, or by a step done once.
+  bool is_written_once(const Node& owner) const;
   void upload(NodeId op, const Literal& value) { backend_.write(address(op), value.bytes); }
   /// The values of `op` under its own shape (an alias may have another shape than its owner).
   Literal download(NodeId op);
@@ -54,7 +59,7 @@ class RunValues {
   Backend& backend_;
   std::span<const Literal> inputs_;
   std::unordered_map<NodeId, DeviceBuffer> buffers_;
-  std::unordered_set<NodeId> ended_;
+  std::unordered_set<NodeId> ended_, staying_;
   std::unordered_set<NodeId> uploaded_;
   std::unordered_map<NodeId, Literal> tuples_;  ///< by the op that made them, until the run ends
 };

@@ -52,9 +52,12 @@ CompareRow row_of(const Graph& graph, const FusionPlan& plan, double plan_ms) {
                  plan_ms,
                  plan.counts.dynamic_memory_kernels};
   row.product_kernels = plan.counts.product_kernels;
+  row.once_us = cost.once_us;
   const auto add = [&](const FusionPlan& part, double times) {
-    for (const KernelPlan& kernel : part.kernels)
-      if (!kernel.code || !kernel.code->product) row.memory_us += times * kernel.predicted_us;
+    const std::vector<bool> once = once_kernels(part);
+    for (std::size_t k = 0; k < part.kernels.size(); ++k)
+      if (const KernelPlan& kernel = part.kernels[k]; !once[k] && (!kernel.code || !kernel.code->product))
+        row.memory_us += times * kernel.predicted_us;
   };
   add(plan, 1);
   const std::vector<std::int64_t> runs = runs_of_computations(planned_graph(graph, plan), plan);
@@ -66,7 +69,8 @@ CompareRow row_of(const Graph& graph, const FusionPlan& plan, double plan_ms) {
 }
 
 PlanOptions options_for(const Planner& row, const PlanOptions& options) {
-  PlanOptions own{.record_decisions = options.record_decisions, .tf32 = options.tf32};
+  PlanOptions own{
+      .record_decisions = options.record_decisions, .weights = options.weights, .tf32 = options.tf32};
   for (const auto& [knob, value] : options.knobs)
     if (std::find(row.knobs.begin(), row.knobs.end(), knob) != row.knobs.end()) own.knobs[knob] = value;
   if (honours(row, options.edits)) own.edits = options.edits;

@@ -20,6 +20,7 @@ struct CompareRow {
   std::int64_t launched = 0;        ///< memory kernels as often as they run: in loops times the trips
   int product_kernels = 0;          ///< a compiler's own
   double memory_us = 0;             ///< of memory kernels alone, as often as they run
+  double once_us = 0;               ///< of steps that are done once, which nothing else counts
   std::string method = "modelled";  ///< of times and bytes; "simulated": of a compiler's kernels
   std::string dump;                 ///< folder of a compiler's plan; "": a planner's
 };

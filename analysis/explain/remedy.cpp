@@ -149,6 +149,7 @@ constexpr Remedy kRemedies[] = {
     {"astitch.max-ops", "{over} ops would have to go elsewhere (a kernel has at most {b})"},
     {"astitch.kernel-limits", "the kernel would have to be smaller: fewer groups or phases"},
     {"astitch.remote-cycle", "nothing: one reads what the other computes"},
+    {"astitch.remote-once", "both would have to depend on weights alone, or neither"},
     {"astitch.remote-levels", "they would have to lie {over} levels closer in the graph"},
     {"astitch.remote-memory", "{over} bytes less would have to be alive at once"},
     {"astitch.remote-time", "together they would have to be predicted about as fast as apart"},

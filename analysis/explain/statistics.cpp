@@ -39,6 +39,7 @@ Shares own_shares(const Computation& computation, const FusionPlan& plan,
                   const std::map<ComputationId, Shares>& parts) {
   Shares total;
   for (const PlanStep& step : plan.steps) {
+    if (step.once) continue;
     if (step.kind == StepKind::kControl) {
       const Node& node = computation.node(step.nodes.at(0));
       total = total + control_cost(node, step.trips,

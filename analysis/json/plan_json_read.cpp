@@ -31,6 +31,8 @@ class Reader {
       (knob == "library" ? plan.library : plan.options[knob]) = v.text();
     });
     if (const auto tf32 = c.find("tf32")) plan.tf32 = tf32->boolean();
+    if (const auto weights = c.find("weights"))
+      weights->each([&](const JsonCursor& name) { plan.weights.push_back(name.text()); });
     if (const auto overrides = c.find("overrides")) plan.edits = read_edits(*overrides);
     body(c, plan);
     if (const auto computations = c.find("computations"))
@@ -56,6 +58,7 @@ class Reader {
     plan.counts.memsets = counts.at("memsets").small();
     plan.counts.dynamic_memory_kernels = counts.at("dynamic_memory_kernels").integer();
     plan.predicted_us = c.at("predicted_us").number();
+    if (const auto once = c.find("once_us")) plan.once_us = once->number();
   }
 
   ComputationPlan computation(const JsonCursor& c, const FusionPlan& of) const {
@@ -106,6 +109,7 @@ class Reader {
       waits->each([&](const JsonCursor& w) { step.waits.push_back(w.small()); });
     step.predicted_us = c.at("predicted_us").number();
     if (const auto trips = c.find("trips")) step.trips = trips->integer();
+    if (const auto once = c.find("once")) step.once = once->boolean();
     return step;
   }
 

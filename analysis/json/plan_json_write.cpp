@@ -28,6 +28,7 @@ class Writer {
     for (const auto& [knob, value] : plan.options) json["options"][knob] = value;
     if (!plan.library.empty()) json["options"]["library"] = plan.library;
     if (plan.tf32) json["tf32"] = true;
+    if (!plan.weights.empty()) json["weights"] = plan.weights;
     if (!plan.edits.empty()) json["overrides"] = edits_to_json(plan.edits);
     if (plan.peer != nullptr) json["peer"] = peer(*plan.peer);
     if (plan.rewritten != nullptr && plan.peer == nullptr) {
@@ -57,6 +58,7 @@ class Writer {
                       {"dynamic_memory_kernels", plan.counts.dynamic_memory_kernels}};
     if (plan.counts.product_kernels > 0) json["counts"]["product_kernels"] = plan.counts.product_kernels;
     json["predicted_us"] = times_method(plan).empty() ? Json() : Json(plan.predicted_us);
+    if (plan.once_us > 0) json["once_us"] = plan.once_us;
     json["steps"] = Json::array();
     for (const PlanStep& step : plan.steps) json["steps"].push_back(this->step(plan, step));
     json["kernels"] = Json::array();
@@ -113,6 +115,7 @@ class Writer {
     if (step.kind != StepKind::kKernel) json["ops"] = ops(step.nodes);
     json["stream"] = step.stream;
     if (!step.waits.empty()) json["waits"] = step.waits;
+    if (step.once) json["once"] = true;
     const bool is_modelled = step.kind != StepKind::kKernel && step.kind != StepKind::kControl;
     const bool ran = is_modelled || !times_method(plan).empty();
     json["predicted_us"] = ran ? Json(step.predicted_us) : Json();

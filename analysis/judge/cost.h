@@ -35,6 +35,7 @@ double transfer_us(const Device& device, double bytes);
 
 struct PlanCost {
   double predicted_us = 0;
+  double once_us = 0;  ///< of steps that are done once, which nothing else here counts
   std::int64_t dram_bytes = 0, recomputed_elements = 0;
   int grid_barriers = 0;
 };

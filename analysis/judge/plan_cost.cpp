@@ -1,5 +1,6 @@
 // Costs of whole plans: kernels, library calls, copies and memsets, and the gaps between them.
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <map>
 #include <unordered_set>
@@ -79,12 +80,15 @@ PlanCost for_each_step(const Graph& graph, const Device& device, const FusionPla
   std::vector<StepCost> kernels(plan.kernels.size());
   parallel_for(kernels.size(), [&](std::size_t k) { kernels[k] = cost_of(graph, plan, k); });
   PlanCost total;
+  std::array<int, 2> steps{};  // of a run, and done once
   std::vector<StreamKernel> beside;
   for (std::size_t s = 0; s < plan.steps.size(); ++s) {
     const StepCost cost = step_cost(graph, device, plan, plan.steps[s], kernels);
     visit(s, cost);
     beside.push_back(cost.beside);
-    total.predicted_us += cost.us + (s > 0 ? device.launch_gap_us : 0);
+    const bool once = plan.steps[s].once;
+    (once ? total.once_us : total.predicted_us) += cost.us + (steps[once]++ > 0 ? device.launch_gap_us : 0);
+    if (once) continue;
     total.dram_bytes += cost.dram_bytes;
     total.recomputed_elements += cost.recomputed_elements;
     total.grid_barriers += cost.grid_barriers;
@@ -114,6 +118,7 @@ double transfer_us(const Device& device, double bytes) {
 // Found by argument-dependent lookup from control_cost, so in no unnamed namespace.
 static PlanCost operator+(PlanCost a, const PlanCost& b) {
   a.predicted_us += b.predicted_us;
+  a.once_us += b.once_us;
   a.dram_bytes += b.dram_bytes;
   a.recomputed_elements += b.recomputed_elements;
   a.grid_barriers += b.grid_barriers;
@@ -154,7 +159,8 @@ PlanCost own_cost(const Graph& graph, const Device& device, const FusionPlan& pl
 
 PlanCost plan_cost(const Graph& model, const Device& device, const FusionPlan& plan) {
   const Graph& graph = planned_graph(model, plan);
-  if (plan.peer != nullptr) return {plan.predicted_us, plan.peer->dram_bytes, computed_again(graph, plan), 0};
+  if (plan.peer != nullptr)
+    return {plan.predicted_us, 0, plan.peer->dram_bytes, computed_again(graph, plan), 0};
   std::map<ComputationId, PlanCost> parts;
   const auto own = [&](const Graph& of, const FusionPlan& plan_of) {
     const PlanEvaluations found = evaluations(of.entry_computation(), plan_of);
@@ -180,10 +186,10 @@ double plan_us_by(const Graph& model, const Device& device, const FusionPlan& pl
 
 void predict(const Graph& graph, const Device& device, FusionPlan& plan, const PlanEvaluations& found) {
   std::vector<double> us(plan.steps.size(), 0);
-  plan.predicted_us =
-      for_each_step(graph, device, plan, estimates(device, found), [&](std::size_t s, const StepCost& cost) {
-        us[s] = cost.us;
-      }).predicted_us;
+  const PlanCost total = for_each_step(graph, device, plan, estimates(device, found),
+                                       [&](std::size_t s, const StepCost& cost) { us[s] = cost.us; });
+  plan.predicted_us = total.predicted_us;
+  plan.once_us = total.once_us;
   for (std::size_t s = 0; s < us.size(); ++s) {
     PlanStep& step = plan.steps[s];
     step.predicted_us = us[s];

@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "analysis/facts/facts.h"
+#include "analysis/facts/once.h"
 #include "analysis/plan/control_flow.h"
 #include "analysis/plan/traffic.h"
 #include "core/base/error.h"
@@ -124,6 +125,7 @@ class Assembler {
     NodeId key = kNoNode;  ///< ties of the order; the op of a call or copy, of a call of several its product
     std::vector<NodeId> reads;
     std::vector<NodeId> call;  ///< of several ops
+    bool once = false;         ///< PlanStep::once
   };
 
   /// Which unit puts each value into its buffer.
@@ -132,10 +134,15 @@ class Assembler {
       const std::vector<NodeId> made = materialised(kernels_[k]);
       SW_CHECK(!made.empty(), "a kernel without groups");
       for (NodeId op : made) {
-        // What several compute is given by the one whose purpose it is.
+        // What several compute is given by the one whose purpose it is; of several (a kernel that computes it
+        // again may be cut where it is read) by the one that ends first: others may wait for its readers.
         std::vector<int>& makers = makers_[op];
-        const bool purpose = std::ranges::count(kernels_[k].outputs, op) > 0;
-        makers.insert(purpose ? makers.begin() : makers.end(), static_cast<int>(k));
+        const auto rank = [&](int kernel) {
+          const KernelPlan& of = kernels_[static_cast<std::size_t>(kernel)];
+          return std::pair(std::ranges::count(of.outputs, op) == 0, materialised(of).back());
+        };
+        makers.push_back(static_cast<int>(k));
+        if (rank(makers.back()) < rank(makers.front())) std::swap(makers.back(), makers.front());
         const Node& node = computation_.node(op);
         SW_CHECK(plan_role(node) == PlanRole::kMemory || is_product(node),
                  "{} has no buffer of its own to materialise", node.name);
@@ -217,23 +224,49 @@ class Assembler {
     std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
     for (std::size_t u = 0; u < units_.size(); ++u)
       if (missing[u] == 0) ready.push({units_[u].key, static_cast<int>(u)});
-    std::size_t done = 0;
+    std::vector<int> order;
     while (!ready.empty()) {
       const int u = ready.top().second;
       ready.pop();
-      ++done;
-      emit(plan, units_[static_cast<std::size_t>(u)]);
+      order.push_back(u);
       for (int r : readers[static_cast<std::size_t>(u)])
         if (--missing[static_cast<std::size_t>(r)] == 0)
           ready.push({units_[static_cast<std::size_t>(r)].key, r});
     }
-    SW_CHECK(done == units_.size(), "the kernels of the plan depend on each other in a cycle");
+    SW_CHECK(order.size() == units_.size(), "the kernels of the plan depend on each other in a cycle");
+    mark_once(order);
+    std::ranges::stable_partition(order, [&](int u) { return units_[static_cast<std::size_t>(u)].once; });
+    for (const int u : order) emit(plan, units_[static_cast<std::size_t>(u)]);
+  }
+
+  /// Units that make nothing but what depends on weights alone, of what such units make; results are made in
+  /// every run.
+  void mark_once(const std::vector<int>& order) {
+    const std::vector<bool> once = once_values(computation_);
+    if (once.empty()) return;
+    std::vector<NodeId> results = values_read(computation_, computation_.root);
+    const auto is_once = [&](NodeId id) {
+      return once[static_cast<std::size_t>(id)] && std::ranges::count(results, id) == 0;
+    };
+    const auto by_unit = [&](NodeId owner) {
+      const auto maker = makers_.find(owner);
+      return maker == makers_.end() || units_[static_cast<std::size_t>(maker->second.front())].once;
+    };
+    for (const int u : order) {
+      Unit& unit = units_[static_cast<std::size_t>(u)];
+      const std::vector<NodeId> made = unit.kind == StepKind::kKernel
+                                           ? materialised(kernels_[static_cast<std::size_t>(unit.kernel)])
+                                       : unit.call.empty() ? std::vector{unit.key}
+                                                           : unit.call;
+      unit.once = std::ranges::all_of(made, is_once) && std::ranges::all_of(unit.reads, by_unit);
+    }
   }
 
   void emit(FusionPlan& plan, const Unit& unit) {
     const std::string& op_name = computation_.node(unit.key).name;
     PlanStep step;
     step.kind = unit.kind;
+    step.once = unit.once;
     if (unit.kind != StepKind::kKernel) {
       step.id = fmt::format("{}:{}", unit.kind == StepKind::kLibrary ? "lib" : name(unit.kind), op_name);
       step.nodes = unit.call.empty() ? std::vector{unit.key} : unit.call;
@@ -247,7 +280,7 @@ class Assembler {
       if (!combines_atomically(group.mapping)) continue;
       for (NodeId op : accumulators(group))
         plan.steps.push_back(
-            {StepKind::kMemset, "memset:" + computation_.node(op).name, -1, {op}, 0, {}, 0, std::nullopt});
+            {StepKind::kMemset, "memset:" + computation_.node(op).name, -1, {op}, 0, {}, 0, {}, unit.once});
     }
     step.kernel = static_cast<int>(plan.kernels.size());
     kernel.id = step.id = fmt::format("k{}", step.kernel);
@@ -265,6 +298,7 @@ class Assembler {
 
   static void count(FusionPlan& plan) {
     for (const PlanStep& step : plan.steps) {
+      if (step.once) continue;
       plan.counts.memory_kernels += step.kind == StepKind::kKernel;
       plan.counts.library_calls += step.kind == StepKind::kLibrary;
       plan.counts.copies += step.kind == StepKind::kCopy;

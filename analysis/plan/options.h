@@ -21,6 +21,9 @@ struct PlanOptions {
   std::map<std::string, std::string> knobs;
   std::vector<Edit> edits;  ///< overrides; one that cannot be honoured is refused with an Error
   bool record_decisions = false;
+  /// Parameters, by name or shell pattern, that every run is given the same values of, where a planner's knob
+  /// weights is stable; none: those that the model declares (Graph::weights).
+  std::vector<std::string> weights = {};
   bool tf32 = false;  ///< FusionPlan::tf32; make_plan throws Error where the device has no such units
   /// Which of several forms of a kernel is better; null: the estimate. Planners of other papers' rules do not
   /// ask. The times in a plan are estimates, whoever judged.

@@ -156,6 +156,7 @@ std::string step_text(const Computation& computation, const PlanStep& step) {
       text += step.trips ? fmt::format(", {} trips", *step.trips) : ", trips unknown (counted once)";
   }
   if (step.stream != 0) text += fmt::format(" stream {}", step.stream);
+  if (step.once) text += " once";
   for (int wait : step.waits) text += fmt::format(" waits {}", wait);
   return text + "\n";
 }
@@ -196,6 +197,13 @@ std::vector<NodeId> model_ops(const FusionPlan& plan, NodeId op) {
   return plan.rewritten->origins[at(plan.rewritten->graph.entry)].of[at(op)];
 }
 
+std::vector<bool> once_kernels(const FusionPlan& plan) {
+  std::vector<bool> once(plan.kernels.size());
+  for (const PlanStep& step : plan.steps)
+    if (step.kind == StepKind::kKernel) once[static_cast<std::size_t>(step.kernel)] = step.once;
+  return once;
+}
+
 std::string to_text(const Graph& model, const FusionPlan& plan) {
   const Graph& graph = planned_graph(model, plan);
   const Computation& computation = graph.entry_computation();
@@ -203,6 +211,7 @@ std::string to_text(const Graph& model, const FusionPlan& plan) {
   for (const auto& [knob, value] : plan.options) text += fmt::format("option {}={}\n", knob, value);
   if (!plan.library.empty()) text += fmt::format("option library={}\n", plan.library);
   if (plan.tf32) text += "library products may round f32 operands to TF32\n";
+  if (!plan.weights.empty()) text += fmt::format("weights: {}\n", counted(std::ssize(plan.weights), "parameter"));
   for (const Edit& edit : plan.edits) text += fmt::format("override {}\n", to_text(edit));
   if (plan.peer != nullptr) text += fmt::format("made by {}: {}\n", plan.peer->title, plan.peer->dump);
   if (plan.rewritten != nullptr) {

@@ -157,9 +157,12 @@ struct PlanStep {
       waits;  ///< indices of steps on other streams that must have finished (empty with one stream)
   double predicted_us = 0;
   std::optional<std::int64_t> trips;  ///< of a while, if known (core/passes/trip_count.h)
+  /// What it makes depends on weights alone: it is done before the first run, its results stay, and it takes
+  /// no time of a run.
+  bool once = false;
 };
 
-/// Of the entry and of every computation it runs, each once.
+/// Of the entry and of every computation it runs, each once; steps that are done once are not of a run.
 struct PlanCounts {
   int memory_kernels = 0, library_calls = 0, copies = 0, memsets = 0;
   int product_kernels = 0;  ///< a compiler's own that hold matrix products; ours call libraries
@@ -204,13 +207,17 @@ struct FusionPlan {
   std::vector<std::string> library_misses;
   /// Library products may round f32 operands to TF32 (10 bits of mantissa), and are timed so.
   bool tf32 = false;
-  std::vector<PlanStep> steps;  ///< a valid order
+  /// Parameters, by name, ascending, whose values are the same in every run: steps that depend on these alone
+  /// are done once (knob weights=stable).
+  std::vector<std::string> weights;
+  std::vector<PlanStep> steps;  ///< a valid order; those done once come first
   std::vector<KernelPlan> kernels;
   /// What loops and branches run, each once, callees first; also what those run. Their plans have none of
   /// their own.
   std::vector<ComputationPlan> computations;
   PlanCounts counts;
-  double predicted_us = 0;
+  double predicted_us = 0;          ///< of a run: steps done once are not in it
+  double once_us = 0;               ///< of these
   std::vector<Decision> decisions;  ///< empty unless asked for
 };
 
@@ -225,6 +232,9 @@ const Graph& model_graph(const Graph& graph, const FusionPlan& plan);
 NodeId planned_op(const FusionPlan& plan, NodeId op);
 /// The model's ops that an op of the planned graph's entry stands for, ascending. Itself likewise.
 std::vector<NodeId> model_ops(const FusionPlan& plan, NodeId op);
+
+/// By kernel, whether its step is done once.
+std::vector<bool> once_kernels(const FusionPlan& plan);
 
 /// How the times of its kernels were had: "modelled"; "simulated", of a compiler's plan that was run; "": of
 /// one that was not. Library calls are modelled in each.

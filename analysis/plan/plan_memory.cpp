@@ -90,6 +90,10 @@ std::vector<BufferLife> buffer_lives(const Computation& computation, const Fusio
                 .first->second;
         life.last = std::max(life.last, last[s]);
       }
+  for (std::size_t s = 0; s < steps.size(); ++s)
+    if (plan.steps[s].once)  // later runs find it there
+      for (const NodeId owner : steps[s].writes)
+        lives.at(owner).last = std::max(lives.at(owner).last, steps.size() - 1);
   for (const NodeId owner : buffers_read(computation, computation.root))
     if (const auto at = lives.find(owner); at != lives.end()) at->second.last = steps.size();
   std::vector<BufferLife> result;

@@ -16,7 +16,7 @@ namespace stitchwork {
 std::vector<Traffic> traffic_of_steps(const Graph& graph, const FusionPlan& plan);
 
 /// A buffer, from the first step that touches it to the last, or to the last one that may begin before that
-/// has ended, on another stream.
+/// has ended, on another stream; of what a step done once has made, to the plan's last.
 struct BufferLife {
   NodeId owner = kNoNode;  ///< buffer_of
   std::int64_t bytes = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "analysis/facts/once.h"
 #include "analysis/judge/cost.h"
 #include "analysis/plan/constraints.h"
 #include "analysis/plan/control_flow.h"
@@ -30,6 +31,7 @@ constexpr std::array<std::string_view, 3> kScores = {"mixed", "volume", "executi
 constexpr std::array<std::string_view, 2> kLaunchCosts = {"device", "paper"};
 constexpr std::array<std::string_view, 4> kStreams = {"2", "1", "3", "4"};
 constexpr std::array<std::string_view, 4> kElementwise = {"xla", "astitch", "auto", "unfused"};
+constexpr std::array<std::string_view, 2> kWeights = {"runtime", "stable"};
 constexpr std::array<std::string_view, 2> kSharedLimits = {"paper", "device"};
 
 // docs/planners/knobs.md says what each does.
@@ -55,6 +57,7 @@ constexpr std::array kKnobs = {
     Knob{"reassociate", kOnOff, "on", "rules that add in another order; off: those that move alone"},
     Knob{"candidates", kCandidates, "paper", "kernels: differences of states; or also what is round others"},
     Knob{"effort", kEfforts, "normal", "how much a search of rewritings or kernels looks at"},
+    Knob{"weights", kWeights, "runtime", "stable: what depends on declared weights alone is done once"},
     Knob{"products", kOnOff, "on", "cheap matrix products are ops of kernels, no library calls"},
     Knob{"roof", kRoofs, "path", "2018: fusion ends at library calls, or at a layer with one"},
     Knob{"elementwise_fusion", kOnOff, "on", "2018: element-wise ops of a layer and shape become one"},
@@ -89,11 +92,11 @@ constexpr std::array<std::string_view, 15> kAstitchKnobs = {"adaptive_mapping",
                                                             "clusters",
                                                             "mapping"};
 /// The forms of stitched kernels: without exhaustive stitching there are none.
-constexpr std::array<std::string_view, 16> kAutoKnobs = {
+constexpr std::array<std::string_view, 17> kAutoKnobs = {
     "adaptive_mapping", "dominant_merging", "proactive_locality", "shared_reuse", "register_relaxation",
     "remote_stitching", "data_reuse",       "across_rows",        "residence",    "tiles",
     "async_copies",     "one_pass",         "clusters",           "recompute",    "epilogues",
-    "mapping"};
+    "weights",          "mapping"};
 constexpr std::array<std::string_view, 9> kIlpKnobs = {"products",    "solver",       "score",
                                                        "launch_cost", "exploratory",  "packing",
                                                        "mapping",     "shared_limit", "shared_reuse"};
@@ -101,8 +104,8 @@ constexpr std::array<std::string_view, 5> kAstraKnobs = {"gemm_fusion", "gemm_ke
                                                          "streams", "elementwise"};
 constexpr std::array<std::string_view, 1> kTvmKnobs = {"duplicate_cheap"};
 constexpr std::array<std::string_view, 4> kKorchKnobs = {"fission", "reassociate", "candidates", "effort"};
-constexpr std::array<std::string_view, 4> kTvmFissionKnobs = {"duplicate_cheap", "fission", "reassociate",
-                                                              "effort"};
+constexpr std::array<std::string_view, 5> kTvmFissionKnobs = {"duplicate_cheap", "fission", "reassociate",
+                                                              "effort", "weights"};
 /// Those of the rewriting, and `auto`'s.
 constexpr auto kFissionKnobs = [] {
   constexpr auto kOwn = std::to_array<std::string_view>({"fission", "reassociate", "effort"});
@@ -332,6 +335,7 @@ FusionPlan plan_computation(const Planner& row, const Graph& graph, const Device
   plan.planner = row.name;
   plan.edits = resolved.edits;
   plan.tf32 = resolved.tf32;
+  plan.weights = resolved.weights;
   if (resolved.library != nullptr) plan.library = resolved.library->sha256;
   require_honoured(graph, plan, resolved.edits);
   plan.options.clear();
@@ -389,6 +393,21 @@ void add_rewrite_decisions(const std::vector<rewriting::Rewrite>& steps, std::ve
            Verdict::yes("rewrite." + step.rule, std::string(rewriting::rule_named(step.rule).summary))});
 }
 
+/// The model with its weights, where the planner is to know them; else `resolved` has none.
+std::optional<Graph> declared_weights(const Graph& model, PlanOptions& resolved) {
+  const auto knob = resolved.knobs.find("weights");
+  if (knob == resolved.knobs.end() || knob->second != "stable") {
+    resolved.weights.clear();
+    return std::nullopt;
+  }
+  const std::vector<std::string>& declared = resolved.weights.empty() ? model.weights : resolved.weights;
+  if (declared.empty())
+    throw Error(model.source, 0, 0, "weights=stable, and no parameter is declared as a weight",
+                "`--weights 'params.*'` declares those of such names");
+  resolved.weights = weights_named(model, declared);
+  return with_weights(model, resolved.weights);
+}
+
 void add_counts(PlanCounts& total, const PlanCounts& part) {
   total.memory_kernels += part.memory_kernels;
   total.library_calls += part.library_calls;
@@ -399,17 +418,19 @@ void add_counts(PlanCounts& total, const PlanCounts& part) {
 }  // namespace
 
 PlanOptions as_planned(const FusionPlan& plan, bool record_decisions) {
-  PlanOptions options{plan.options, plan.edits, record_decisions, plan.tf32};
+  PlanOptions options{plan.options, plan.edits, record_decisions, plan.weights, plan.tf32};
   options.rewrites.emplace();
   if (plan.rewritten != nullptr) options.rewrites = plan.rewritten->steps;
   return options;
 }
 
-FusionPlan make_plan(const Graph& model, const Device& device, std::string_view planner_name,
+FusionPlan make_plan(const Graph& given, const Device& device, std::string_view planner_name,
                      const PlanOptions& options) {
   const Planner& row = planner(planner_name);
   PlanOptions resolved = options;
   resolved.knobs = resolve_knobs(row, options);
+  const std::optional<Graph> declared = declared_weights(given, resolved);
+  const Graph& model = declared ? *declared : given;
   require_edits(row, options.edits);
   if (options.tf32) require_tf32(device);
   if (options.library != nullptr) require_library(row, device, *options.library);
@@ -423,6 +444,7 @@ FusionPlan make_plan(const Graph& model, const Device& device, std::string_view 
   const Graph& graph = rewritten == nullptr ? model : rewritten->graph;
   PlanOptions inner = resolved;
   inner.edits.clear();
+  inner.weights.clear();
   std::vector<ComputationPlan> parts;
   for (const ComputationId id : run_by_control(graph))
     parts.push_back({id, plan_computation(row, entered(graph, id), device, inner, parts)});

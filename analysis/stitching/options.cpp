@@ -55,6 +55,7 @@ Options read_options(const PlanOptions& options) {
   result.record_decisions = options.record_decisions;
   if (options.judge != nullptr) result.judge = options.judge;
   for (const auto& [knob, value] : options.knobs) {
+    if (knob == "weights") continue;  // the graph says which they are
     if (knob == "mapping") {
       result.tuned = read_choice(knob, value, "tuned", "paper");
       continue;

@@ -5,12 +5,14 @@
 #include <unordered_set>
 
 #include "analysis/facts/facts.h"
+#include "analysis/facts/once.h"
 #include "analysis/plan/assemble.h"
 #include "analysis/plan/control_flow.h"
 #include "analysis/plan/epilogue.h"
 #include "analysis/plan/step_order.h"
 #include "analysis/plan/traffic.h"
 #include "analysis/verify/verify_internal.h"
+#include "core/base/sorted.h"
 
 namespace stitchwork::verification {
 namespace {
@@ -154,7 +156,35 @@ void check_coverage(const Graph& graph, const FusionPlan& plan, Report& report) 
   }
 }
 
+/// Steps done once come before all of a run, make what depends on weights alone, and read nothing else.
+void check_once(const Graph& graph, const FusionPlan& plan, Report& report) {
+  const Computation& computation = graph.entry_computation();
+  for (const std::string& weight : plan.weights)
+    if (const NodeId id = computation.find(weight);
+        id == kNoNode || computation.node(id).op != Op::kParameter)
+      report.add("once", "{} is no parameter, and the plan takes it for a weight", weight);
+  if (std::ranges::none_of(plan.steps, &PlanStep::once)) return;
+  const std::vector<bool> once = once_values(computation, plan.weights);
+  const std::vector<NodeId> results = buffers_read(computation, computation.root);
+  bool run = false;  // whether a step of a run has come
+  for (const PlanStep& step : plan.steps) {
+    run = run || !step.once;
+    if (!step.once) continue;
+    if (run) report.add("once", "step {} is done once, behind steps of a run", step.id);
+    const Traffic moved = traffic(graph, plan, step);
+    for (const std::vector<NodeId>* list : {&moved.reads, &moved.writes})
+      for (const NodeId owner : *list)
+        if (once.empty() || !once[static_cast<std::size_t>(owner)])
+          report.add("once", "step {} is done once, but {} does not depend on weights alone", step.id,
+                     computation.node(owner).name);
+    for (const NodeId owner : moved.writes)
+      if (contains_sorted(results, owner))
+        report.add("once", "step {} is done once, but {} is a result", step.id, computation.node(owner).name);
+  }
+}
+
 void check_order(const Graph& graph, const FusionPlan& plan, Report& report) {
+  check_once(graph, plan, report);
   check_waits(graph, plan, report);
   const Computation& computation = graph.entry_computation();
   std::vector<Traffic> steps;

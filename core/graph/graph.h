@@ -60,6 +60,8 @@ struct Attributes {
   std::optional<DotDims> dot;
   std::optional<GatherDims> gather;
   std::int64_t parameter_number = -1;
+  /// Of a parameter: every run is given the same values. No part of the text form (analysis/facts/once.h).
+  bool weight = false;
   std::int64_t tuple_index = -1;
   std::shared_ptr<const Literal> literal;  ///< constant; shared between copies of a graph, never mutated
   std::vector<ComputationId>
@@ -120,6 +122,9 @@ class Graph {
   ComputationId entry = 0;
   /// Module attributes kept verbatim, in order: entry_computation_layout, input_output_alias, ...
   std::vector<std::pair<std::string, std::string>> attributes;
+  /// Patterns of parameters that are declared as weights; whether they are planned as such is asked for
+  /// (analysis/facts/once.h).
+  std::vector<std::string> weights;
   std::string source;         ///< path it was read from, for messages
   std::string source_sha256;  ///< of the file's (decompressed) text
 

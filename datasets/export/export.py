@@ -51,6 +51,13 @@ _DTYPES = {"float32": "f32", "float16": "f16", "bfloat16": "bf16"}
 PACKAGES = ("jax", "jaxlib", "flax", "transformers", "numpy")
 
 
+def weights_of(dataset, names):
+    """Patterns of the parameters that every run is given the same values of: a training step's change."""
+    if dataset.kind not in ("layer", "inference", "decoding"):
+        return []
+    return [pattern for pattern in ("params.*", "variables.*") if fnmatch.filter(names, pattern)]
+
+
 def main():
     arguments = _arguments()
     folder = pathlib.Path(arguments.out).resolve() if arguments.out else FOLDER
@@ -128,6 +135,7 @@ def export(dataset, folder):
         "ops": hlo_text.instructions(text),
         "parameter_bytes": hlo_text.parameter_bytes(text),
         "hlo": {"file": file, "sha256": hashlib.sha256(text.encode()).hexdigest()},
+        **({"weights": weights} if (weights := weights_of(dataset, names)) else {}),
         "inputs": dataset.inputs,
     }
     if dataset.large:

@@ -283,6 +283,7 @@ Timed CudaBackend::record(Step step) {
   wait(step.what);
   const Timed timed{elapsed_us(), steps_.size(), {}};
   step.lane = lane_;
+  step.once = once_;
   step.waits = std::exchange(waits_, {});
   last_on_[lane_] = steps_.size();
   steps_.push_back(std::move(step));

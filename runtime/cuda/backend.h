@@ -53,7 +53,7 @@ class CudaBackend final : public Backend {
 
   Method method() const override { return Method::kMeasured; }
   const Gpu& gpu() const { return gpu_; }
-  void begin_step(std::size_t index, int stream, std::span<const int> waits) override;
+  void begin_step(std::size_t index, int stream, std::span<const int> waits, bool once) override;
   DeviceAddress allocate(std::size_t bytes, const std::string& name, MemoryUse use) override;
   void release(DeviceAddress address) override;
   void write(DeviceAddress address, std::span<const std::byte> data) override;
@@ -92,6 +92,7 @@ class CudaBackend final : public Backend {
     std::vector<Step> before, after;  ///< performed first and last, as parts of this one
     std::size_t lane = 0;
     std::vector<std::size_t> waits;  ///< for steps of other lanes, by number
+    bool once = false;               ///< no part of a pass
   };
   /// A stream, with what the steps on it have to themselves.
   struct Lane {
@@ -136,7 +137,7 @@ class CudaBackend final : public Backend {
   Pool& pool(MemoryUse use);
   void perform(const Step& step, const Lane& lane);
   void perform_alone(const Step& step, const Lane& lane);  ///< without its parts
-  /// All steps, each on its lane behind those that it waits for; lane 0 begins first and ends last.
+  /// All steps of a pass, each on its lane behind those that it waits for; lane 0 begins first and ends last.
   void perform_all();
   /// What steps of other lanes wait for gets an event; calls get a library's handle on each lane.
   void prepare_lanes();
@@ -175,6 +176,7 @@ class CudaBackend final : public Backend {
   std::map<std::size_t, OwnedEvent> events_;  ///< by step that others wait for
   OwnedEvent begun_;                          ///< a pass, on lane 0
   std::size_t lane_ = 0;                      ///< of the plan's step that is being done
+  bool once_ = false;                         ///< likewise
   std::vector<std::size_t> waits_;            ///< its, until one of ours has them
   /// By lane the last step, and by plan's step the last on its lane when it had ended.
   std::map<std::size_t, std::size_t> last_on_;

@@ -6,9 +6,10 @@
 
 namespace stitchwork::cuda {
 
-void CudaBackend::begin_step(std::size_t index, int stream, std::span<const int> waits) {
+void CudaBackend::begin_step(std::size_t index, int stream, std::span<const int> waits, bool once) {
   if (begun_step_ && last_on_.contains(lane_)) ended_[*begun_step_] = last_on_.at(lane_);
   begun_step_ = index;
+  once_ = once;
   lane_ = static_cast<std::size_t>(stream);
   waits_.clear();
   for (const int wait : waits)  // one that does nothing, behind nothing, is not waited for
@@ -63,6 +64,7 @@ void CudaBackend::perform_all() {
   for (const auto& lane : lanes_)
     if (lane->ended) wait(lane->stream.get(), begun_);
   for (std::size_t i = 0; i < steps_.size(); ++i) {
+    if (steps_[i].once) continue;
     const Lane& lane = *lanes_[steps_[i].lane];
     for (const std::size_t other : steps_[i].waits) wait(lane.stream.get(), events_.at(other));
     perform(steps_[i], lane);

@@ -98,6 +98,8 @@ void CudaBackend::settle(bool whole) {
     if (fresh) at->second = repeated_us(steps_[i]);
     step_us_[i] = at->second;
   }
+  for (const Step& step : steps_)  // repeated alone they may have left something else
+    if (step.once) perform(step, *lanes_[0]);
   prepare_lanes();
   const auto pass = [&] { perform_all(); };
   pass();  // results are those of a whole pass, whatever single steps have left

@@ -117,5 +117,31 @@ TEST(Unfused, MappingsFollowTheOp) {
   EXPECT_EQ(plan.kernels[0].launch.grid, 100);
 }
 
+// A kernel that computes a value again and stores it for a part of its own is no maker of it for others:
+// those may come before it.
+TEST(Assemble, OfSeveralMakersOfAValueTheFirstToEndGivesIt) {
+  const Graph graph = graph_of(
+      "p = f32[64] parameter(0)\n x = f32[64] abs(p)\n y = f32[64] negate(x)\n z = f32[64] tanh(y)\n"
+      "a = f32[64] multiply(x, z)\n ROOT t = (f32[64], f32[64]) tuple(a, y)");
+  const auto id = [&](const char* name) { return op(graph, name); };
+  const FusionPlan apart = unfused(graph);
+  const auto kernel_of = [&](const char* name) {
+    return *std::ranges::find_if(apart.kernels,
+                                 [&](const KernelPlan& k) { return k.ops == std::vector{id(name)}; });
+  };
+  // z's kernel gives x, too, as if a part of it read that.
+  KernelPlan both = kernel_of("z");
+  const KernelPlan again = kernel_of("x");
+  both.groups.insert(both.groups.begin(), again.groups.begin(), again.groups.end());
+  both.ops = {id("x"), id("z")};
+  both.outputs = {id("x"), id("z")};
+  both.schemes.insert(again.schemes.begin(), again.schemes.end());
+  both.levels.insert(again.levels.begin(), again.levels.end());
+  const FusionPlan plan =
+      assemble(graph, device("v100"), "test", {kernel_of("x"), kernel_of("y"), both, kernel_of("a")});
+  EXPECT_THAT(plan.kernels.at(0).outputs, ElementsAre(id("x")));
+  EXPECT_THAT(plan.kernels.at(2).outputs, ElementsAre(id("z")));
+}
+
 }  // namespace TEST_FILE
 }  // namespace stitchwork

@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "analysis/facts/once.h"
 #include "analysis/forms/best_kernel.h"
 #include "analysis/judge/beside.h"
 #include "analysis/judge/cost.h"
@@ -66,7 +67,8 @@ class Remote {
         recorder_(recorder),
         parts_(std::move(parts)),
         graph_(nodes, stitch_ops()),
-        part_of_(nodes.facts.size(), -1) {}
+        part_of_(nodes.facts.size(), -1),
+        once_(once_values(*nodes.computation)) {}
 
   std::vector<KernelPlan> run() {
     const int count = static_cast<int>(parts_.size());
@@ -198,6 +200,8 @@ class Remote {
 
   Verdict judge(int a, int b, Estimate& together) {
     const Estimate &x = *estimates_[index(a)], &y = *estimates_[index(b)];
+    if (is_once(a) != is_once(b))
+      return Verdict::no("astitch.remote-once", "what depends on weights alone is computed once, by itself");
     if (Verdict wanted = overrides_admit(a, b); !wanted) return wanted;
     if (Verdict limits = within_limits(x, y); !limits) return limits;
     const int distance = std::abs(graph_.level(a) - graph_.level(b));
@@ -222,6 +226,13 @@ class Remote {
     return Verdict::yes("astitch.remote-stitch",
                         fmt::format("predicted {:.2f} us together, {:.2f} us apart; {} inputs shared",
                                     together.counted.us, apart, shared_inputs(x, y).size()));
+  }
+
+  /// Of the stitch ops of a cluster, all or none.
+  bool is_once(int cluster) const {
+    if (once_.empty()) return false;
+    const std::vector<NodeId>& members = parts_[index(cluster)].op.members;
+    return std::ranges::all_of(members, [&](NodeId id) { return once_[static_cast<std::size_t>(id)]; });
   }
 
   Verdict overrides_admit(int a, int b) const {
@@ -330,6 +341,7 @@ class Remote {
   StepGraph graph_;
   std::map<GroupCode, int> group_codes_;
   std::vector<int> part_of_;                        ///< of each node, -1: none
+  std::vector<bool> once_;                          ///< once_values
   std::vector<std::optional<Estimate>> estimates_;  ///< by stitch op; of what has become part of it too
   std::int64_t allowed_peak_ = 0;
 };

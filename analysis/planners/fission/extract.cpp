@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "analysis/facts/once.h"
 #include "analysis/planners/tvm/functions.h"
 #include "core/base/sorted.h"
 
@@ -43,6 +44,14 @@ std::vector<NodeId> with_index_maps(const astitch::Nodes& nodes, const std::vect
   return IndexMaps(nodes, primitives).ops();
 }
 
+std::string weights_text(const Graph& graph) {
+  std::string text;
+  const Computation& entry = graph.entry_computation();
+  for (const NodeId id : entry.parameters)
+    if (entry.node(id).attrs.weight) text += " weight " + entry.node(id).name;
+  return text;
+}
+
 Graph extract(const Graph& graph, const std::vector<NodeId>& ops, const std::vector<NodeId>& outputs) {
   const Computation& computation = graph.entry_computation();
   std::set<NodeId> needed(ops.begin(), ops.end());
@@ -60,6 +69,7 @@ Graph extract(const Graph& graph, const std::vector<NodeId>& ops, const std::vec
   std::map<NodeId, NodeId> place;
   std::map<ComputationId, ComputationId> called;
   std::int64_t parameters = 0;
+  const std::vector<bool> once = once_values(computation);
   for (const NodeId id : needed) {
     Node node = computation.node(id);
     if (contains_sorted(ops, id) || is_immediate(computation, id)) {
@@ -74,6 +84,7 @@ Graph extract(const Graph& graph, const std::vector<NodeId>& ops, const std::vec
       node.operands.clear();
       node.attrs = {};
       node.attrs.parameter_number = parameters++;
+      node.attrs.weight = !once.empty() && once[static_cast<std::size_t>(id)];
     }
     place[id] = builder.add(std::move(node));
   }

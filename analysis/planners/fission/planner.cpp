@@ -118,18 +118,19 @@ class Orchestrator {
           functions.push_back(TvmKernel(found->second));
   }
 
-  /// The kernels of the windows of a component, or TVM's where they are cheaper: only cut windows may lose
-  /// functions of TVM's.
+  /// The kernels of the windows of a component, or TVM's where they are cheaper: cut windows may lose
+  /// functions of TVM's, others what prices in whole nanoseconds do not tell apart.
   void take_component(std::size_t first, std::size_t end, std::vector<KernelPlan>& kernels) {
-    if (end - first > 1) {
-      std::vector<TvmKernel>& of_tvm = tvm_[component(first)];
-      add_index_maps(of_tvm);
-      double tvm_us = 0, own_us = 0;
-      for (TvmKernel& kernel : of_tvm) tvm_us += kernel.us = prices_.us(kernel.plan);
-      for (std::size_t w = first; w < end; ++w) own_us += programs_[w].selection.us;
+    std::vector<TvmKernel>& of_tvm = tvm_[component(first)];
+    add_index_maps(of_tvm);
+    double tvm_us = 0, own_us = 0;
+    for (TvmKernel& kernel : of_tvm) tvm_us += kernel.us = prices_.us(kernel.plan);
+    for (std::size_t w = first; w < end; ++w) own_us += programs_[w].selection.us;
+    if (end - first > 1 || tvm_us < own_us) {
       recorder_.add("windows", name(window(first).ops.front()), "", [&] {
-        const std::string why = fmt::format("its {} windows take {:.2f} us, TVM's {} functions {:.2f} us",
-                                            end - first, own_us, of_tvm.size(), tvm_us);
+        const std::string why = fmt::format("its {} take {:.2f} us, TVM's {} functions {:.2f} us",
+                                            counted(static_cast<long long>(end - first), "window"), own_us,
+                                            of_tvm.size(), tvm_us);
         return own_us <= tvm_us ? Verdict::yes("korch.windows", why) : Verdict::no("korch.windows", why);
       });
       if (tvm_us < own_us) {

@@ -119,7 +119,7 @@ class Finder {
       node.line = 0;
     }
     result.graph.name = "region";
-    result.text = to_text(result.graph);
+    result.text = to_text(result.graph) + weights_text(result.graph);
     return result;
   }
 

@@ -76,6 +76,7 @@ class Search {
     for (const Edit& edit : options.edits)
       if (!is_rewriting(edit)) named_.insert(named_.end(), edit.ops.begin(), edit.ops.end());
     plain_.tf32 = options.tf32;
+    plain_.weights = options.weights;
     plain_.judge = options.judge;
     auto_.row = &planner("auto");
     auto_.options = plain_;

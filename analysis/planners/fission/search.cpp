@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "analysis/planners/fission/extract.h"
 #include "core/base/interrupt.h"
 #include "core/hlo/hlo_text.h"
 #include "core/substitute/derivation.h"
@@ -27,7 +28,7 @@ std::string text_of(Graph graph) {
     node.name = fmt::format("n{}", node.id);
     node.metadata = {};
   }
-  return to_text(graph);
+  return to_text(graph) + weights_text(graph);
 }
 
 std::size_t ops_of(const Graph& graph) { return graph.entry_computation().nodes.size(); }
