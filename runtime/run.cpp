@@ -12,13 +12,13 @@
 #include "analysis/judge/step_times.h"
 #include "analysis/plan/assemble.h"
 #include "analysis/plan/control_flow.h"
-#include "analysis/plan/epilogue.h"
 #include "analysis/plan/plan_memory.h"
 #include "analysis/plan/step_order.h"
 #include "core/base/error.h"
 #include "core/base/format.h"
 #include "core/evaluate/evaluator.h"
 #include "core/passes/trip_count.h"
+#include "runtime/library_calls.h"
 #include "runtime/run_values.h"
 #include "runtime/simulator_backend.h"
 
@@ -248,35 +248,13 @@ class Runner {
       if (node.shape.is_tuple) values_.keep(node, Literal::zeros(node.shape));
       return std::nullopt;
     }
-    if (auto timed = call_backend(call)) {
+    if (auto timed = made_call(computation_, call, values_, backend_)) {
       result.library_calls.try_emplace(named.name, timed->by);
       return timed;
     }
-    std::map<NodeId, Literal> values;  // of the call's ops, and of what they read
-    for (const NodeId id : call) {
-      const Node& op = computation_.node(id);
-      std::vector<const Literal*> operands;
-      for (const NodeId operand : op.operands) {
-        const auto [at, fresh] = values.try_emplace(operand);
-        if (fresh)
-          at->second = id != call.front() && is_immediate(computation_, operand) ? immediate(operand)
-                                                                                 : values_.value(operand);
-        operands.push_back(&at->second);
-      }
-      values.insert_or_assign(id, evaluate_node(graph_, computation_, op, operands));
-    }
-    values_.keep(node, std::move(values.at(node.id)));
+    values_.keep(node, computed_call(graph_, call, values_));
     result.host_calls.push_back(named.name);
     return std::nullopt;
-  }
-
-  /// A number in the code of what reads it, which no buffer holds.
-  Literal immediate(NodeId id) {
-    const Node& node = computation_.node(id);
-    if (node.op == Op::kConstant) return evaluate_node(graph_, computation_, node, {});
-    const Literal from = immediate(node.operands[0]);
-    const Literal* const operand = &from;
-    return evaluate_node(graph_, computation_, node, {&operand, 1});
   }
 
   /// The time of a launch or call as the backend knows it when all have run.
@@ -286,26 +264,6 @@ class Runner {
     result.steps[step].time_us += more;
     if (planned.kind == StepKind::kKernel)
       result.kernels[static_cast<std::size_t>(planned.kernel)].time_us += more;
-  }
-
-  std::optional<Timed> call_backend(const std::vector<NodeId>& call) {
-    const Node& node = computation_.node(call.front());
-    const auto is_tuple = [&](NodeId id) { return computation_.node(id).shape.is_tuple; };
-    if (node.shape.is_tuple || std::any_of(node.operands.begin(), node.operands.end(), is_tuple))
-      return std::nullopt;
-    LibraryCall made;
-    for (const NodeId operand : node.operands) made.operands.push_back(values_.address(operand));
-    made.result = values_.address(call.back());
-    if (call.size() > 1) {
-      const std::optional<Epilogue> epilogue = epilogue_of(computation_, call);
-      SW_CHECK(epilogue.has_value(), "no library call computes {} with what follows it", node.name);
-      if (epilogue->transpose != kNoNode)
-        made.transposed = computation_.node(epilogue->transpose).attrs.dimensions;
-      if (epilogue->bias != kNoNode) made.bias = values_.address(epilogue->bias);
-      if (epilogue->addend != kNoNode) made.addend = values_.address(epilogue->addend);
-      made.relu = epilogue->relu != kNoNode;
-    }
-    return backend_.call(computation_, node, made);
   }
 
   /// Runs computation `which` of a loop or branch, `times` (of a sample) as often. Its result; adds its time

@@ -37,7 +37,8 @@ TEST_P(EveryKnob, OfEveryPlannerGivesAValidPlanAtEachValue) {
           std::find_if(knobs().begin(), knobs().end(), [&](const Knob& k) { return k.name == name; });
       ASSERT_NE(knob, knobs().end()) << name;
       for (const std::string_view value : knob->values) {
-        const PlanOptions options{{{std::string(name), std::string(value)}}, {}, false};
+        const PlanOptions options =
+            testing::with_weights_of(graph, {{{std::string(name), std::string(value)}}, {}, false});
         EXPECT_NO_THROW(make_plan(graph, device("v100"), row.name, options))
             << row.name << " " << name << "=" << value;
       }

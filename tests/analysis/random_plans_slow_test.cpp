@@ -49,7 +49,8 @@ const testing::FormFloors kFloors = {
 /// What is wrong with the plan, or "": make_plan itself checks what it made with verify.
 std::string outcome(const std::string& text, const Device& device, const PlannerSetting& setting) {
   try {
-    make_plan(canonicalize(parse_hlo(text, "random.hlo")), device, setting.planner, setting.options);
+    const Graph graph = canonicalize(parse_hlo(text, "random.hlo"));
+    make_plan(graph, device, setting.planner, testing::with_weights_of(graph, setting.options));
     return "";
   } catch (const std::exception& error) {
     return error.what();
@@ -66,7 +67,8 @@ int try_settings(const std::string& text, std::uint32_t seed, const std::vector<
     const Device device = testing::planned_device(random);
     ++plans;
     try {
-      forms.add(device.id, make_plan(graph, device, setting.planner, setting.options));
+      forms.add(device.id,
+                make_plan(graph, device, setting.planner, testing::with_weights_of(graph, setting.options)));
     } catch (const std::exception& error) {
       ADD_FAILURE() << error.what() << "\nseed " << seed << ", " << setting.text() << " for " << device.id
                     << " with " << device.sms << " SMs; a part that fails:\n"

@@ -44,7 +44,8 @@ TEST(Knobs, EveryValueOfEveryPlannerComputesTheGraph) {
           std::find_if(knobs().begin(), knobs().end(), [&](const Knob& k) { return k.name == name; });
       for (const std::string_view value : knob->values) {
         SCOPED_TRACE(fmt::format("{} {}={}", row.name, name, value));
-        const PlanOptions options{{{std::string(name), std::string(value)}}, {}, false};
+        const PlanOptions options =
+            testing::with_weights_of(graph, {{{std::string(name), std::string(value)}}, {}, false});
         testing::expect_correct(graph, make_plan(graph, device("v100"), row.name, options));
       }
     }

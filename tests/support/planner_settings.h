@@ -13,6 +13,15 @@
 
 namespace stitchwork::testing {
 
+/// With every other parameter of the graph a weight, from the first on, for settings that want some.
+inline PlanOptions with_weights_of(const Graph& graph, PlanOptions options) {
+  const Computation& entry = graph.entry_computation();
+  for (std::size_t p = 0; p < entry.parameters.size(); p += 2)
+    options.weights.push_back(entry.node(entry.parameters[p]).name);
+  if (options.weights.empty()) options.knobs.erase("weights");
+  return options;
+}
+
 struct PlannerSetting {
   std::string planner;
   PlanOptions options;
