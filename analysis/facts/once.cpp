@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "analysis/facts/facts.h"
-#include "analysis/plan/control_flow.h"
 #include "core/base/error.h"
 #include "core/base/sorted.h"
 
@@ -53,12 +52,11 @@ std::vector<bool> once_values(const Computation& computation, const std::vector<
     const PlanRole role = plan_role(node);
     const bool computed = role == PlanRole::kMemory || role == PlanRole::kLibrary || role == PlanRole::kAlias;
     once[static_cast<std::size_t>(node.id)] =
-        node.op == Op::kParameter ? weight(node.id)
-        : role == PlanRole::kSource
-            ? true
-            : computed && !is_control(node) && std::ranges::all_of(node.operands, [&](NodeId operand) {
-                return once[static_cast<std::size_t>(operand)];
-              });
+        node.op == Op::kParameter   ? weight(node.id)
+        : role == PlanRole::kSource ? true
+                                    : computed && std::ranges::all_of(node.operands, [&](NodeId operand) {
+                                        return once[static_cast<std::size_t>(operand)];
+                                      });
   }
   return once;
 }
