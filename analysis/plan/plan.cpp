@@ -211,7 +211,8 @@ std::string to_text(const Graph& model, const FusionPlan& plan) {
   for (const auto& [knob, value] : plan.options) text += fmt::format("option {}={}\n", knob, value);
   if (!plan.library.empty()) text += fmt::format("option library={}\n", plan.library);
   if (plan.tf32) text += "library products may round f32 operands to TF32\n";
-  if (!plan.weights.empty()) text += fmt::format("weights: {}\n", counted(std::ssize(plan.weights), "parameter"));
+  if (!plan.weights.empty())
+    text += fmt::format("weights: {}\n", counted(std::ssize(plan.weights), "parameter"));
   for (const Edit& edit : plan.edits) text += fmt::format("override {}\n", to_text(edit));
   if (plan.peer != nullptr) text += fmt::format("made by {}: {}\n", plan.peer->title, plan.peer->dump);
   if (plan.rewritten != nullptr) {
