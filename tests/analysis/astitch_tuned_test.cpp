@@ -3,6 +3,7 @@
 
 #include "analysis/judge/cost.h"
 #include "analysis/planners/planner.h"
+#include "analysis/schedule/evaluations.h"
 #include "analysis/schedule/layout.h"
 #include "analysis/stitching/mapping_tuned.h"
 #include "analysis/stitching/row_work.h"
@@ -91,6 +92,26 @@ TEST(TunedMapping, AChainIsAllThatIsComputedForAnElement) {
   std::erase(members, id("t"));
   EXPECT_DOUBLE_EQ(chain_instructions(nodes, members, id("a")), chain - of("t"));
   EXPECT_DOUBLE_EQ(chain_instructions(nodes, members, id("n")), of("n"));
+}
+
+// The loop over columns is unrolled: what a step computes many values for would spill.
+TEST(TunedMapping, SumsOfManyValuesAreUnrolledLess) {
+  const Graph graph = testing::dataset("dyn_rnn");
+  const FusionPlan plan = make_plan(graph, device("v100"), "auto");
+  int large = 0, most = 0;
+  for (const KernelPlan& kernel : plan.kernels) {
+    const KernelEvaluations found = evaluations(graph.entry_computation(), kernel);
+    for (std::size_t g = 0; g < kernel.groups.size(); ++g) {
+      if (!is<mapping::Columns>(kernel.groups[g].mapping)) continue;
+      const int unroll = vectors(kernel.groups[g].mapping).unroll;
+      const auto values = static_cast<int>(found[g].values.size());
+      large += values > 32 ? 1 : 0;
+      most = std::max(most, unroll);
+      EXPECT_LE(unroll == 1 ? 0 : unroll * values, 256) << kernel.name;
+    }
+  }
+  EXPECT_GT(large, 5);
+  EXPECT_GT(most, 1);
 }
 
 /// Judged by the estimate of the whole kernel, which knows the barrier and the fold of partials; the
