@@ -33,9 +33,9 @@ constexpr double kWordBytes = 4;
 /// A choice, not measured: three quarters are left for addresses, accumulators and what is kept.
 constexpr int kRegisterShare = 4;
 
-/// Values that an unrolled loop over columns computes or loads, at the most. Measured with ptxas 13.0 for
-/// sm_70 and sm_80, sums of a training step of RNNs at 128 registers a thread: of 100 and more values, 8
-/// times, 1,000 bytes spilled, of 60 values 168; 4 times none.
+/// Values that an unrolled loop over columns computes or loads, at the most: as measured with ptxas 13.0
+/// (sm_70 and sm_80, sums of a training step of RNNs at 128 registers a thread), 100 and more values unrolled
+/// 8 times spilled 1,000 bytes, 60 values 168, and neither did unrolled 4 times.
 constexpr double kMostUnrolledValues = 256;
 
 /// What the elements of a group move, in bytes an element.
