@@ -277,6 +277,9 @@ Planned load_and_plan(const PlanArguments& arguments, OpTrace* trace, Graph* as_
   if (!arguments.override_file.empty())
     throw Error("--override with --plan: a saved plan is not planned again",
                 "give MODEL and --planner instead");
+  if (!arguments.weights.empty())
+    throw Error("--weights with --plan: a saved plan says itself what is done once",
+                "give MODEL and --planner instead");
   const std::string& file = arguments.plan_file;
   const std::string text = read_file(file);
   const PlanHeader header = read_plan_header(text, file);

@@ -140,7 +140,7 @@ std::vector<TrialMetric> trial_metrics(const Model& model, const TrialSpec& spec
   add("control_us", times.control.us, times.control.text(executed));
   add("overhead_us", times.overhead.us, modelled);
   add("total_us", result.run.total_us, method_of_total(times, executed));
-  if (plan.computations.empty() && result.run.steps.size() == plan.steps.size())
+  if (plan.computations.empty() && result.run.steps.size() == plan.steps.size() && result.run.once_us == 0)
     add("eager_us", eager_us(model, plan, result.run), method_of_total(times, executed));
   const auto row = std::ranges::find_if(planners(), [&](const Planner& p) { return p.name == plan.planner; });
   if (row != planners().end() && astra::explores(*row))

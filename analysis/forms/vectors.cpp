@@ -208,7 +208,7 @@ void settle_vectors(const Computation& computation, const Device& device, Kernel
         {registers * 4.0 / kRegisterShare / in_flight,
          in_flight < kWordBytes || columns ? 2 * kMostVectors : kMostVectors,
          static_cast<double>(Layout(m, launch.block).unguarded),
-         columns ? kMostUnrolledValues / static_cast<double>(found[g].values.size()) : kMostVectors});
+         columns ? kMostUnrolledValues / static_cast<double>(found[g].values.size()) : 2 * kMostVectors});
     // Vectors at the ends come one by one: what counts is the average of all batches.
     const auto flight = [&](int unroll) {
       set_vectors(m, {of.width, unroll});

@@ -142,7 +142,8 @@ class Assembler {
           return std::pair(std::ranges::count(of.outputs, op) == 0, materialised(of).back());
         };
         makers.push_back(static_cast<int>(k));
-        if (rank(makers.back()) < rank(makers.front())) std::swap(makers.back(), makers.front());
+        if (makers.size() > 1 && rank(makers.back()) < rank(makers.front()))
+          std::swap(makers.back(), makers.front());
         const Node& node = computation_.node(op);
         SW_CHECK(plan_role(node) == PlanRole::kMemory || is_product(node),
                  "{} has no buffer of its own to materialise", node.name);

@@ -196,6 +196,19 @@ TEST_F(Errors, AGpuThatIsNotThere) {
                HasSubstr("--sanitize needs the simulator"));
 }
 
+TEST_F(Errors, WeightsAreNamedByParametersAndPlannedWithAModel) {
+  const std::string model = file("good.hlo", kGood);
+  expect_error({"plan", model, "-p", "auto", "--weights", "z*"},
+               AllOf(HasSubstr("no parameter is called 'z*'"), HasSubstr("`stitchwork inputs MODEL`")));
+  expect_error({"plan", model, "-p", "auto", "--set", "weights=stable"},
+               HasSubstr("no parameter is declared as a weight; `--weights"));
+  expect_error({"plan", model, "-p", "xla", "--weights", "a"}, HasSubstr("no knob weights"));
+  ASSERT_EQ(run_command({"plan", model, "-p", "auto", "--weights", "a", "-o", path("plan.json")}).exit_code,
+            0);
+  expect_error({"plan", "--plan", path("plan.json"), "--weights", "a"},
+               HasSubstr("--weights with --plan: a saved plan says itself what is done once"));
+}
+
 TEST_F(Errors, JsonModePrintsAnErrorDocument) {
   const CommandResult result = run_command({"plan", "softmx", "--json"});
   EXPECT_EQ(result.exit_code, 1);
