@@ -32,7 +32,7 @@ void ValuePrinter::print_choice(int v, const std::string& variable) {
   }
   out_.line(fmt::format("{} {};", type, variable));
   // What is the same for all of a vector's elements is asked of its first: compilers then ask once.
-  const bool once = layout_.width > 1 && is_one_for_vectors(choice, layout_);
+  const bool once = in_vectors() && is_one_for_vectors(choice, layout_);
   print_branches(
       v, once ? " - j" : "", [](int) { return true; },
       [&](int branch) {

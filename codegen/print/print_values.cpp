@@ -253,7 +253,7 @@ std::string ValuePrinter::choose_expression(const Value& value) {
     IndexNames names = access_names(value.guards[i]);
     // What holds for all of a vector's elements or none is asked of its first: compilers then ask once.
     const auto lane = static_cast<std::size_t>(layout_.lane_dim);
-    if (layout_.width > 1 && value.scope < 0 && value.depth > static_cast<int>(lane) &&
+    if (in_vectors() && value.scope < 0 && value.depth > static_cast<int>(lane) &&
         layout_.holds(value.guards[i].map))
       names.dims[lane] = fmt::format("({} - j)", names.dims[lane]);
     const std::string condition = open_condition(value.guards[i].map, names);

@@ -74,6 +74,8 @@ class ValuePrinter {
   void print_values(const std::vector<int>& values);
   /// Elements of a value's load ahead.
   int ahead_width(const Value& value) const { return value.same ? 1 : layout_.width; }
+  /// Whether a loop over the elements j of vectors stands around what is printed: a row has one value.
+  bool in_vectors() const { return layout_.width > 1 && !step_.rows; }
   /// The place of the element at hand in registers or shared memory.
   std::string kept_place(int kept) const;
   /// What the loop over a row's partials says.
