@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "analysis/plan/assemble.h"
+#include "analysis/plan/traffic.h"
+#include "core/base/sorted.h"
 #include "core/graph/window.h"
 
 namespace stitchwork {
@@ -40,6 +42,17 @@ std::optional<DType> narrow_type(const Computation& computation, NodeId id) {
     default:
       return std::nullopt;
   }
+}
+
+/// Of the buffers that a call reads, each once: of a tuple (what a loop's body is given) its elements.
+double bytes_read(const Computation& computation, std::span<const NodeId> call) {
+  std::vector<NodeId> buffers;
+  for (const NodeId operand : call_operands(computation, call))
+    buffers.push_back(buffer_of(computation, operand));
+  sort_unique(buffers);
+  double sum = 0;
+  for (const NodeId buffer : buffers) sum += static_cast<double>(computation.node(buffer).shape.byte_size());
+  return sum;
 }
 
 }  // namespace
@@ -86,16 +99,13 @@ std::optional<MatrixProduct> matrix_product(const Computation& computation, std:
   if (!product || call.size() == 1) return product;
   const auto bytes = [&](NodeId id) { return static_cast<double>(computation.node(id).shape.byte_size()); };
   product->bytes = bytes(call.back());
-  for (const NodeId input : library_inputs(computation, call)) product->bytes += bytes(input);
+  product->bytes += bytes_read(computation, call);
   return product;
 }
 
 double call_bytes(const Computation& computation, const Node& node, bool reads) {
   const auto bytes = [&](NodeId id) { return static_cast<double>(computation.node(id).shape.byte_size()); };
-  double sum = bytes(node.id);
-  if (reads)
-    for (const NodeId input : library_inputs(computation, node)) sum += bytes(input);
-  return sum;
+  return bytes(node.id) + (reads ? bytes_read(computation, {&node.id, 1}) : 0);
 }
 
 }  // namespace stitchwork

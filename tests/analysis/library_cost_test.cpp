@@ -91,6 +91,24 @@ TEST(LibraryCost, BertsProductsInHalfPrecisionTakeAboutASixth) {
   }
 }
 
+// A loop's body is given a tuple: a product in it reads the elements it names, and each buffer once.
+TEST(LibraryCost, CallsReadWhatTheyNameOfATuple) {
+  const Graph graph = testing::graph_of(R"(
+    p = (f32[8,64], f32[64,64], f32[1000000]) parameter(0)
+    x = f32[8,64] get-tuple-element(p), index=0
+    w = f32[64,64] get-tuple-element(p), index=1
+    v = f32[64,64] bitcast(w)
+    d = f32[8,64] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+    s = f32[64,64] dot(w, v), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+    ROOT t = (f32[8,64], f32[64,64]) tuple(d, s))");
+  const Computation& computation = graph.entry_computation();
+  const auto bytes = [&](const char* op) {
+    return matrix_product(computation, computation.node(testing::op(graph, op)))->bytes;
+  };
+  EXPECT_EQ(bytes("d"), 4 * (8 * 64 + 64 * 64 + 8 * 64));
+  EXPECT_EQ(bytes("s"), 4 * (64 * 64 + 64 * 64));
+}
+
 TEST(LibraryCost, IsExplainedWithItsArithmetic) {
   const Graph graph = testing::graph_of(
       "  a = f16[512,512] parameter(0)\n  b = f16[512,512] parameter(1)\n"
