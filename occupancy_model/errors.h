@@ -34,6 +34,10 @@ inline constexpr double kFewerKernelsUnplanned = 0.06;
 /// A form that auto takes in place of the stitched kernel has to be so much faster.
 /// A choice, not measured: the same as for fewer kernels.
 inline constexpr double kOtherForm = 0.03;
+/// Modelled times of library calls, where kernels could do their work.
+/// Measured on seven devices: half of the products are estimated within 21 % (docs/timing.md, "Library
+/// products"), most of them too short.
+inline constexpr double kLibraryError = 0.21;
 /// What whole sectors may cost by an estimate that does not know what they save.
 /// A choice, not measured: the same as for fewer kernels.
 inline constexpr double kWholeSectors = 0.03;

@@ -162,6 +162,16 @@ const Decision* library_epilogue(const PlanView& view, const FusionPlan& plan, c
   return found;
 }
 
+/// Why the kernels around a product do not compute it, where their planner thought of it.
+const Decision* product_apart(const PlanView& view, const PlanStep& step) {
+  if (step.kind != StepKind::kLibrary) return nullptr;
+  for (const std::size_t d : view.decisions_of(step.nodes.front()))
+    if (const Decision& decision = view.decisions()[d];
+        !decision.verdict.ok && decision.verdict.rule == "auto.product")
+      return &decision;
+  return nullptr;
+}
+
 /// The steps that read what each makes; -1: the result.
 struct StepReaders {
   std::once_flag made;
@@ -349,6 +359,7 @@ Decision why_apart(const PlanView& view, const FusionPlan& plan, const StepBound
   for (const PlanStep* step : {&from, &to}) {
     if (step->kind == StepKind::kKernel) continue;
     if (const Decision* epilogue = library_epilogue(view, plan, boundary)) return *epilogue;
+    if (const Decision* product = product_apart(view, *step)) return *product;
     auto [rule, why] = ending(view.computation(), *step);
     return made(view, boundary, std::move(rule), std::move(why));
   }

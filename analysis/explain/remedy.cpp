@@ -201,6 +201,7 @@ constexpr Remedy kRemedies[] = {
     {"auto.inlined", kFaster},
     {"auto.epilogue",
      "nothing: it would take longer in the call; epilogues=off shows how much else it saves"},
+    {"auto.product", "nothing: with it in a kernel all that it ties together would take longer"},
     {"auto.recompute", "nothing: the kernel would read more without it; recompute=off shows how much"},
     {"auto.xla", kFaster},
     {"override.forbid_merge", "the override that forbids it would have to go"},

@@ -29,6 +29,11 @@ PlanRole plan_role(const Node& node);
 /// call.
 bool is_product(const Node& node);
 
+/// Contracted elements up to which a thread computes an element of a product: FusionStitching 2019, section
+/// 5.2, "either thread or block compositions, depending on the reduction dimension size", names no size.
+/// A choice, not measured: then a warp's lanes have four each of a longer one.
+inline constexpr std::int64_t kSerialProduct = 128;
+
 /// Whether a kernel can compute the op: what is generated, other names of it, products.
 bool is_for_kernels(const Node& node);
 

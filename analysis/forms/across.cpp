@@ -21,7 +21,7 @@ std::set<NodeId> reductions_across(const Nodes& nodes, const StitchOp& op, const
   for (const NodeId id : op.members) {
     if (!nodes[id].reduction) continue;
     const ReductionShape& shape = *nodes[id].reduction;
-    if (shape.row_reduce || shape.rows < 2 || shape.cols < 2) continue;
+    if (shape.row_reduce || shape.rows < 2 || shape.cols < 2 || is_product(nodes.node(id))) continue;
     if (!nodes[nodes.node(id).operands[1]].immediate) continue;
     const bool crossed = std::any_of(op.members.begin(), op.members.end(), [&](NodeId other) {
       if (!nodes[other].reduction) return false;

@@ -160,7 +160,7 @@ class Description {
 
   void add_callees(const Node& node) {
     if (def(node.op).cls == OpClass::kReduce)
-      if (const auto reducer = simple_reducer(*nodes_.graph, applied(node)))
+      if (const auto reducer = reducer_of(*nodes_.graph, node))
         return add(static_cast<std::int64_t>(*reducer));
     for (const ComputationId callee : node.attrs.computations) add(callee);
   }

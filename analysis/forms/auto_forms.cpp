@@ -332,6 +332,10 @@ std::string attributes_text(const Graph& graph, const Node& node) {
                         fmt::join(attrs.gather->collapsed_slice_dims, ","),
                         fmt::join(attrs.gather->start_index_map, ","),
                         fmt::join(attrs.gather->slice_sizes, ","), attrs.gather->index_vector_dim);
+  if (attrs.dot)
+    text += fmt::format(";{}|{}|{}|{}", fmt::join(attrs.dot->lhs_batch, ","),
+                        fmt::join(attrs.dot->rhs_batch, ","), fmt::join(attrs.dot->lhs_contracting, ","),
+                        fmt::join(attrs.dot->rhs_contracting, ","));
   if (def(node.op).cls != OpClass::kReduce || attrs.computations.empty()) return text;
   // Only sums from zero can be added up by atomics.
   const auto reducer = simple_reducer(graph, applied(node));

@@ -109,12 +109,17 @@ class Assembler {
       : graph_(graph), computation_(graph.entry_computation()), kernels_(std::move(kernels)) {}
 
   void run(FusionPlan& plan, std::vector<std::vector<NodeId>> calls) {
-    find_makers();
-    for (std::vector<NodeId>& call : calls) add_call(std::move(call));
-    add_calls_and_copies();
+    find_units(std::move(calls));
     fill_outputs();
-    order(plan);
+    const std::vector<int> units = order();
+    SW_CHECK(units.size() == units_.size(), "the kernels of the plan depend on each other in a cycle");
+    emit(plan, units);
     count(plan);
+  }
+
+  bool can_be_ordered(std::vector<std::vector<NodeId>> calls) {
+    find_units(std::move(calls));
+    return order().size() == units_.size();
   }
 
  private:
@@ -127,6 +132,12 @@ class Assembler {
     std::vector<NodeId> call;  ///< of several ops
     bool once = false;         ///< PlanStep::once
   };
+
+  void find_units(std::vector<std::vector<NodeId>> calls) {
+    find_makers();
+    for (std::vector<NodeId>& call : calls) add_call(std::move(call));
+    add_calls_and_copies();
+  }
 
   /// Which unit puts each value into its buffer.
   void find_makers() {
@@ -209,8 +220,9 @@ class Assembler {
     }
   }
 
-  /// Kahn's algorithm; among the ready units the one of the smallest op goes first.
-  void order(FusionPlan& plan) {
+  /// Kahn's algorithm; among the ready units the one of the smallest op goes first. Units that wait for each
+  /// other in a circle are left out.
+  std::vector<int> order() const {
     std::vector<std::vector<int>> readers(units_.size());
     std::vector<int> missing(units_.size(), 0);
     for (std::size_t u = 0; u < units_.size(); ++u) {
@@ -234,7 +246,10 @@ class Assembler {
         if (--missing[static_cast<std::size_t>(r)] == 0)
           ready.push({units_[static_cast<std::size_t>(r)].key, r});
     }
-    SW_CHECK(order.size() == units_.size(), "the kernels of the plan depend on each other in a cycle");
+    return order;
+  }
+
+  void emit(FusionPlan& plan, std::vector<int> order) {
     mark_once(order);
     std::ranges::stable_partition(order, [&](int u) { return units_[static_cast<std::size_t>(u)].once; });
     for (const int u : order) emit(plan, units_[static_cast<std::size_t>(u)]);
@@ -328,6 +343,11 @@ FusionPlan assemble(const Graph& graph, const Device& device, std::string planne
   plan.planner = std::move(planner);
   Assembler(graph, std::move(kernels)).run(plan, std::move(calls));
   return plan;
+}
+
+bool can_be_ordered(const Graph& graph, std::vector<KernelPlan> kernels,
+                    std::vector<std::vector<NodeId>> calls) {
+  return Assembler(graph, std::move(kernels)).can_be_ordered(std::move(calls));
 }
 
 }  // namespace stitchwork

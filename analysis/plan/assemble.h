@@ -16,6 +16,10 @@ namespace stitchwork {
 FusionPlan assemble(const Graph& graph, const Device& device, std::string planner,
                     std::vector<KernelPlan> kernels, std::vector<std::vector<NodeId>> calls = {});
 
+/// Whether kernels and calls wait for each other in no circle, so that assemble can order them.
+bool can_be_ordered(const Graph& graph, std::vector<KernelPlan> kernels,
+                    std::vector<std::vector<NodeId>> calls = {});
+
 /// The values a kernel reads from device memory: operands of its ops that it does not compute itself and that
 /// are not immediates, ascending; aliases resolved to the op that owns the buffer.
 std::vector<NodeId> kernel_inputs(const Graph& graph, const KernelPlan& kernel);

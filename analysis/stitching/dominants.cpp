@@ -90,13 +90,14 @@ Candidates find_candidates(const Body& body, const Amendments& amendments, Recor
     repeats[id] = repeated;
 
     const OpClass cls = def(nodes.node(id).op).cls;
+    const bool loops = cls == OpClass::kWindow || is_product(nodes.node(id));  // over what an element reads
     const bool read_inside = !body.users.at(id).empty();
     if (nodes[id].reduction) {
       result.kinds[id] = CandidateKind::kReduce;
     } else if (amendments.inlined.contains(id)) {
       continue;
     } else if ((cls == OpClass::kHeavyElementwise && evaluated > 1) ||
-               ((cls == OpClass::kWindow || nodes[id].isolated) && read_inside)) {
+               ((loops || nodes[id].isolated) && read_inside)) {
       result.kinds[id] = CandidateKind::kHeavy;
     } else if (amendments.promoted.contains(id)) {
       result.kinds[id] = CandidateKind::kShared;

@@ -95,7 +95,7 @@ class EqualOps {
     Hash color = node.attrs.comparison ? 1 + static_cast<Hash>(*node.attrs.comparison) : 0;
     if (nodes_[node.id].reduction) {
       color = mix(color, nodes_[node.id].reduction->row_reduce);
-      if (const auto reducer = simple_reducer(*nodes_.graph, applied(node)))
+      if (const auto reducer = reducer_of(*nodes_.graph, node))
         color = mix(color, static_cast<Hash>(*reducer));
     }
     return color;

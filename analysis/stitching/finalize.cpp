@@ -268,7 +268,8 @@ Finalization finalize(const Body& body, const Candidates& candidates, const std:
     const int made = result.levels.at(id);
     int& folded = result.last_read.emplace(id, made).first->second;
     if (body.outputs.contains(id)) folded = std::max(folded, made + 1);
-    std::vector<NodeId> stack{nodes.node(id).operands.at(1)};
+    std::vector<NodeId> stack;
+    if (const NodeId from = initial_value(nodes.node(id)); from != kNoNode) stack.push_back(from);
     while (!stack.empty()) {
       const NodeId op = stack.back();
       stack.pop_back();

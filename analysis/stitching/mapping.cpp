@@ -4,6 +4,7 @@
 
 #include "analysis/stitching/columns.h"
 #include "analysis/stitching/mapping_tuned.h"
+#include "analysis/stitching/memory_order.h"
 #include "analysis/stitching/row_work.h"
 #include "core/base/arithmetic.h"
 #include "core/base/error.h"
@@ -71,10 +72,20 @@ int wanted_split(const MappingLimits& limits, NodeId reduction) {
   return wanted == limits.wanted_splits->end() ? 0 : wanted->second;
 }
 
+namespace {
+
+/// As wanted; rows of products, which are two arrays' at once, stay whole: nothing of them can be staged.
+int split_of(const Nodes& nodes, NodeId dominant, const MappingLimits& limits) {
+  const bool rows = is_product(nodes.node(dominant)) && lies_along_cols(nodes, dominant);
+  return rows ? 1 : wanted_split(limits, dominant);
+}
+
+}  // namespace
+
 Dealt map_dominant(const Nodes& nodes, NodeId dominant, const MappingLimits& limits) {
   if (limits.tuned_for != nullptr) {
     const GroupDomain domain = domain_of(nodes, dominant);
-    const int split = wanted_split(limits, dominant);
+    const int split = split_of(nodes, dominant, limits);
     if (limits.members == nullptr || domain.kind != GroupDomain::Kind::kElements)
       return map_tuned(domain, limits, split);
     MappingLimits own = limits;
@@ -85,7 +96,7 @@ Dealt map_dominant(const Nodes& nodes, NodeId dominant, const MappingLimits& lim
     return map_elementwise(nodes[dominant].elements, limits);
   }
   const ReductionShape& shape = *nodes[dominant].reduction;
-  const int split = wanted_split(limits, dominant);
+  const int split = split_of(nodes, dominant, limits);
   return shape.row_reduce ? map_row_reduction(shape.rows, shape.cols, limits, split)
                           : map_column_reduction(shape.rows, shape.cols, limits, split);
 }

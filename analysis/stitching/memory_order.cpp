@@ -54,6 +54,7 @@ std::int64_t step_along(const IndexMap& map, const std::vector<std::int64_t>& ex
 
 bool lies_along_cols(const Nodes& nodes, NodeId reduce) {
   const ReductionShape& shape = *nodes[reduce].reduction;
+  if (is_product(nodes.node(reduce))) return shape.row_reduce;
   const NodeId operand = nodes.node(reduce).operands[0];
   if (!is_transposed(nodes, operand)) return shape.row_reduce;
   const std::int64_t elements = shape.rows * shape.cols;

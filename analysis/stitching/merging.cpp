@@ -49,9 +49,11 @@ std::vector<NodeId> evaluated_ops(const Body& body, const Candidates& candidates
 }
 
 /// Whether the cols of the domain are what the reduction `id` sums over: its operand lies in the domain one
-/// to one, and where it does its kept dimensions are those of the result.
+/// to one, and where it does its kept dimensions are those of the result. Operands of products are read
+/// wherever they lie.
 bool reduces_along_rows(const Nodes& nodes, NodeId id, const OpGroup& group) {
   const Node& node = nodes.node(id);
+  if (is_product(node)) return true;
   const auto operand = group.placements->find(node.operands[0]);
   if (operand == group.placements->end() || operand->second.coverage != Coverage::kFull) return false;
   const IndexMap& read = operand->second.map;

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "analysis/stitching/equal_ops.h"
+#include "core/base/error.h"
+#include "core/base/sorted.h"
 
 namespace stitchwork::astitch {
 namespace {
@@ -42,13 +44,15 @@ std::int64_t edge_replication(const IndexMap& map, std::int64_t reader_elements,
 
 }  // namespace
 
-Nodes node_facts(const Graph& graph) {
+Nodes node_facts(const Graph& graph, const Products& products) {
   const Computation& computation = graph.entry_computation();
   Nodes nodes{&graph, &computation, std::vector<NodeFacts>(computation.nodes.size())};
   const auto users = computation.users();
   for (const Node& node : computation.nodes) {
     NodeFacts& facts = nodes.facts[static_cast<std::size_t>(node.id)];
-    facts.role = plan_role(node);
+    const bool product = contains_sorted(products.ops, node.id);
+    SW_CHECK(!product || is_product(node), "{} is no product", node.name);
+    facts.role = product ? PlanRole::kMemory : plan_role(node);
     facts.immediate = is_immediate(computation, node.id);
     facts.transparent = is_transparent(node, facts.role);
     facts.elements = node.shape.is_tuple ? 0 : node.shape.elements_count();
@@ -64,8 +68,11 @@ Nodes node_facts(const Graph& graph) {
     }
     facts.isolated = facts.role == PlanRole::kMemory && is_isolated(graph, node, facts.edges);
     // A reduction of one element (the trailing 1 of a gather's index, say) is an element-wise op.
-    if (def(node.op).cls == OpClass::kReduce && facts.role == PlanRole::kMemory && !facts.isolated &&
-        facts.elements != computation.node(node.operands[0]).shape.elements_count()) {
+    const bool reduces = def(node.op).cls == OpClass::kReduce && facts.role == PlanRole::kMemory &&
+                         !facts.isolated &&
+                         facts.elements != computation.node(node.operands[0]).shape.elements_count();
+    const bool cooperates = product && reduction_size(computation, node.id).cols > products.most_serial;
+    if (cooperates || reduces) {
       facts.reduction = reduction_shape(computation, node.id);
     }
   }

@@ -46,8 +46,16 @@ struct Nodes {
   std::int64_t bytes(NodeId id) const { return computation->node(id).shape.byte_size(); }
 };
 
+/// Dots (is_product) that kernels compute; the others are library calls.
+struct Products {
+  std::vector<NodeId> ops;  ///< ascending
+  /// Contracted elements up to which a thread computes an element of a product by itself; the threads that
+  /// share a row, or the columns of a tile, sum longer ones, as they do reductions.
+  std::int64_t most_serial = 0;
+};
+
 /// `graph` must outlive the result.
-Nodes node_facts(const Graph& graph);
+Nodes node_facts(const Graph& graph, const Products& products = {});
 
 /// Whether the node orders others: it is computed by some kernel or call, or renames buffers that must be
 /// there (tuples and their elements, optimization barriers).

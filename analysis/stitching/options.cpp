@@ -29,6 +29,7 @@ constexpr std::array kSwitches = {
     Switch{"proactive_locality", &Options::proactive_locality},
     Switch{"recompute", &Options::recompute},
     Switch{"epilogues", &Options::epilogues},
+    Switch{"products", &Options::products},
     Switch{"register_relaxation", &Options::register_relaxation},
     Switch{"remote_stitching", &Options::remote_stitching},
     Switch{"residence", &Options::residence},

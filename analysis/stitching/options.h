@@ -32,6 +32,7 @@ struct Options {
   bool scalars_stored = true;        ///< off: scalars are computed where they are read, but for reductions
   bool recompute = true;             ///< off: every kernel reads what others have (planners/auto/recompute.h)
   bool epilogues = true;  ///< off: library calls compute products alone (planners/auto/epilogues.h)
+  bool products = true;   ///< off: every product is a library call (planners/auto/products.h)
   bool tuned = false;     ///< mapping=tuned
   bool record_decisions = false;
   /// PlanOptions::decisions_about, ascending.

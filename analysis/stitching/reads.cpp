@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "analysis/schedule/evaluations.h"
+#include "analysis/schedule/propagation.h"
 #include "core/index/index_hash.h"
 
 namespace stitchwork::astitch {
@@ -36,12 +37,10 @@ class Walk {
       visit(node.operands[0], group.placements->at(node.operands[0]).map);
       visit(node.operands[1], scalar(placement.map));
     } else if (nodes_[reader].reduction) {
-      const ReductionShape& shape = *nodes_[reader].reduction;
-      IndexMap own_row;
-      own_row.dims = placement.map.dims;
-      own_row.results = {linearize(placement.map.results, node.shape.dims), IndexExpr::dim(1)};
-      visit(node.operands[0], compose(own_row, shape.input_map));
-      visit(node.operands[1], scalar(placement.map));
+      for (int i = 0; i < reduced_operands(node); ++i)
+        visit(node.operands[static_cast<std::size_t>(i)],
+              reduced_operand_map(*nodes_.computation, reader, i, placement.map));
+      if (const NodeId from = initial_value(node); from != kNoNode) visit(from, scalar(placement.map));
     } else {
       operands(reader, placement.map);
     }

@@ -29,8 +29,9 @@ TEST(LibraryEpilogue, PlansOfDatasetsRunThroughCublasLt) {
   for (const char* name : {"fs19_cycle_tiny", "llama_layer_tiny", "efficientvit_tiny"}) {
     SCOPED_TRACE(name);
     testing::FakeGpu gpu{device("v100")};
-    const testing::Ran ran = testing::run_on_fake_gpu(gpu, testing::dataset(name), {.repeats = 1},
-                                                      {testing::fake_blas, {}}, "auto");
+    const testing::Ran ran =
+        testing::run_on_fake_gpu(gpu, testing::dataset(name), {.repeats = 1}, {testing::fake_blas, {}},
+                                 "auto", testing::compile_options(), {.knobs = {{"products", "off"}}});
     testing::expect_right(ran);
     EXPECT_THAT(ran.result.host_calls, IsEmpty());
     EXPECT_GT(gpu.calls["lt_multiply"], 0);

@@ -29,8 +29,10 @@ inline CompileOptions compile_options() {
 
 inline Ran run_on_fake_gpu(FakeGpu& gpu, const Graph& graph, const cu::CudaOptions& options,
                            const cu::CudaLibraries& libraries, const char* planner = "astitch",
-                           const CompileOptions& compiling = compile_options()) {
-  const Executable executable = compile(graph, gpu.device, make_plan(graph, gpu.device, planner), compiling);
+                           const CompileOptions& compiling = compile_options(),
+                           const PlanOptions& planning = {}) {
+  const Executable executable =
+      compile(graph, gpu.device, make_plan(graph, gpu.device, planner, planning), compiling);
   const std::vector<Literal> inputs = generate_inputs(graph, 0);
   cu::CudaBackend backend(fake_driver(gpu), gpu.device, options, libraries);
   Ran ran{run_on(backend, graph, gpu.device, executable, inputs), {}};

@@ -26,8 +26,8 @@ Graph model() {
 
 struct Ready {
   Graph graph = model();
-  FusionPlan plan =
-      make_plan(graph, device("v100"), "auto", {.knobs = {{"weights", "stable"}}, .weights = {"w", "v"}});
+  FusionPlan plan = make_plan(graph, device("v100"), "auto",
+                              {.knobs = {{"weights", "stable"}, {"products", "off"}}, .weights = {"w", "v"}});
   Executable executable = compile(graph, device("v100"), plan, {.ptxas = false});
   std::vector<Literal> inputs = generate_inputs(graph, 0);
 };

@@ -12,10 +12,13 @@
 #include "analysis/judge/library_cost.h"
 #include "analysis/plan/assemble.h"
 #include "analysis/plan/epilogue.h"
+#include "analysis/planners/astitch/remote.h"
+#include "analysis/planners/auto/base.h"
 #include "analysis/planners/auto/epilogues.h"
+#include "analysis/planners/auto/products.h"
 #include "analysis/planners/auto/recompute.h"
-#include "analysis/planners/xla/fusion_graph.h"
 #include "analysis/schedule/inlined_kernel.h"
+#include "core/base/error.h"
 #include "core/base/format.h"
 #include "core/base/parallel.h"
 #include "core/base/sorted.h"
@@ -24,26 +27,11 @@
 namespace stitchwork {
 namespace {
 
+using automatic::Base;
+using automatic::Planned;
 using automatic::Recipe;
 using automatic::Stitched;
-
-/// The region of each node for XLA's fusions: the stitched kernel that computes it. Index maps that several
-/// kernels repeat belong to none.
-std::vector<int> find_regions(const astitch::Nodes& nodes, const std::vector<const Candidate*>& stitched) {
-  std::vector<int> regions(nodes.facts.size(), xla::kAnyRegion);
-  for (std::size_t k = 0; k < stitched.size(); ++k)
-    for (const NodeId id : stitched[k]->members) regions[static_cast<std::size_t>(id)] = static_cast<int>(k);
-  for (NodeId id = static_cast<NodeId>(regions.size()) - 1; id >= 0; --id) {
-    int& region = regions[static_cast<std::size_t>(id)];
-    if (region != xla::kAnyRegion || !nodes[id].transparent || nodes[id].users.empty()) continue;
-    const int first = regions[static_cast<std::size_t>(nodes[id].users.front())];
-    const bool one = std::all_of(nodes[id].users.begin(), nodes[id].users.end(), [&](NodeId user) {
-      return regions[static_cast<std::size_t>(user)] == first;
-    });
-    if (one) region = first;
-  }
-  return regions;
-}
+using automatic::stitched_of;
 
 /// Of a stitched kernel that is not in the plan what was recorded of its forms.
 void forget_forms(const astitch::Nodes& nodes, const KernelPlan& kernel, std::vector<Decision>& decisions) {
@@ -105,110 +93,6 @@ void add_missing(const Graph& graph, std::vector<KernelPlan> loose, std::vector<
   }
 }
 
-/// The form that a kernel has in the plan.
-struct Chosen {
-  Recipe recipe;
-  automatic::Form form;
-  std::vector<Decision> decisions;  ///< of its forms; none where a kernel before is alike
-};
-
-/// AStitch's kernels, and those that read less of each other and compute it again instead.
-struct Base {
-  struct Kernel {
-    KernelPlan plan;
-    Candidate op;
-    std::vector<KernelPlan> xla;  ///< XLA's fusions of its ops; none of those that compute something again
-    bool as_stitched = true;      ///< by AStitch's scope
-    Chosen chosen;
-  };
-  std::vector<Kernel> kernels;
-  std::vector<KernelPlan> gone;     ///< AStitch's, where others took their place
-  std::set<NodeId> computed_again;  ///< by several kernels
-
-  Base(const astitch::Nodes& nodes, std::vector<KernelPlan> plans) {
-    for (KernelPlan& plan : plans) {
-      Candidate op = astitch::stitch_op(nodes, astitch::members_of(nodes, plan));
-      kernels.push_back({std::move(plan), std::move(op), {}, true, {}});
-    }
-  }
-
-  /// `loose`: XLA's kernels of index maps that several of AStitch's repeat.
-  void find_xla(const astitch::Nodes& nodes, const Constraints& constraints, std::vector<KernelPlan>& loose) {
-    xla::Recorder silent(false, *nodes.computation);
-    std::vector<const Candidate*> ops;
-    for (const Kernel& kernel : kernels) ops.push_back(&kernel.op);
-    for (const xla::Instruction& instruction :
-         xla::fused_kernels(*nodes.graph, constraints, silent, find_regions(nodes, ops))) {
-      KernelPlan kernel = xla::lower_instruction(*nodes.graph, instruction);
-      kernel.outputs = materialised(kernel);
-      (instruction.region == xla::kAnyRegion ? loose
-                                             : kernels[static_cast<std::size_t>(instruction.region)].xla)
-          .push_back(std::move(kernel));
-    }
-  }
-
-  /// `into`: the kernels that still have outputs.
-  void take(std::span<const int> changed, std::span<const Candidate> after, std::span<Kernel> into) {
-    auto next = into.begin();
-    for (std::size_t i = 0; i < changed.size(); ++i) {
-      Kernel& kernel = kernels[static_cast<std::size_t>(changed[i])];
-      for (const NodeId op : after[i].members)
-        if (!contains_sorted(kernel.op.members, op)) computed_again.insert(op);
-      gone.push_back(std::move(kernel.plan));
-      if (after[i].outputs.empty())
-        kernel.op = after[i];
-      else
-        kernel = std::move(*next++);
-    }
-  }
-
-  void drop_empty() {
-    std::erase_if(kernels, [](const Kernel& kernel) { return kernel.op.outputs.empty(); });
-  }
-
-  std::vector<Candidate> candidates() const {
-    std::vector<Candidate> ops;
-    for (const Kernel& kernel : kernels) ops.push_back(kernel.op);
-    return ops;
-  }
-
-  void mark_computed_again(std::vector<KernelPlan>& plans) const {
-    if (computed_again.empty()) return;
-    for (KernelPlan& plan : plans) {
-      const std::vector<NodeId> made = materialised(plan);
-      for (auto& [op, scheme] : plan.schemes)
-        if (scheme == Scheme::kLocal && computed_again.contains(op) && !contains_sorted(made, op))
-          scheme = Scheme::kRecomputed;
-    }
-  }
-};
-
-/// Of each part, in order, the kernels of its candidates that have outputs; nothing where one does not become
-/// one kernel.
-std::vector<std::optional<std::vector<Base::Kernel>>> planned(
-    const astitch::Nodes& nodes, const std::vector<std::vector<Candidate>>& parts, const Device& device,
-    const astitch::Options& knobs) {
-  std::vector<Candidate> left;
-  for (const std::vector<Candidate>& part : parts)
-    std::ranges::copy_if(part, std::back_inserter(left),
-                         [](const Candidate& after) { return !after.outputs.empty(); });
-  std::vector<BestKernel> best = best_kernels(nodes, left, device, astitch::silent(knobs));
-  std::vector<std::optional<std::vector<Base::Kernel>>> result;
-  for (std::size_t p = 0, next = 0; p < parts.size(); ++p) {
-    std::vector<Base::Kernel> kernels;
-    bool single = true;
-    for (const Candidate& after : parts[p]) {
-      if (after.outputs.empty()) continue;
-      std::vector<KernelPlan>& of = best[next++].kernels;
-      single = single && of.size() == 1;
-      kernels.push_back({std::move(of.front()), after, {}, false, {}});
-      kernels.back().plan.outputs = after.outputs;
-    }
-    result.push_back(single ? std::optional(std::move(kernels)) : std::nullopt);
-  }
-  return result;
-}
-
 /// What a call takes longer for its epilogue.
 double epilogue_us(const Computation& computation, const Device& device, const std::vector<NodeId>& call,
                    bool tf32) {
@@ -229,11 +113,6 @@ void leave_to_call(astitch::Nodes& nodes, const std::vector<NodeId>& call) {
     nodes.facts[static_cast<std::size_t>(read)].buffer_needed = true;
 }
 
-Stitched stitched_of(const astitch::Nodes& nodes, const Device& device, const astitch::Options& knobs,
-                     const Base::Kernel& kernel, automatic::KnownParts* parts = nullptr) {
-  return {&nodes, &device, &knobs, &kernel.plan, &kernel.xla, kernel.op, parts};
-}
-
 /// Of the kernel's ops as XLA's fusions; nothing where those lack a value.
 std::optional<double> fusions_us(const astitch::Nodes& nodes, const Device& device,
                                  const astitch::Options& knobs, const Base::Kernel& kernel) {
@@ -252,7 +131,7 @@ std::vector<std::vector<NodeId>> take_epilogues(astitch::Nodes& nodes, const Dev
       automatic::absorptions(nodes, base.candidates(), knobs.constraints);
   std::vector<std::vector<Candidate>> candidates;
   for (const automatic::Absorption& part : parts) candidates.push_back({part.after});
-  auto planned_parts = planned(nodes, candidates, device, knobs);
+  auto planned_parts = automatic::planned(nodes, candidates, device, knobs);
   std::vector<std::vector<NodeId>> calls;
   for (std::size_t first = 0, end = 0; first < parts.size(); first = end) {
     while (end < parts.size() && parts[end].kernel == parts[first].kernel) ++end;
@@ -331,7 +210,7 @@ void choose(const astitch::Nodes& nodes, const Device& device, const astitch::Op
   if (knobs.recompute) parts = automatic::recomputations(nodes, base.candidates(), knobs.constraints);
   std::vector<std::vector<Candidate>> candidates;
   for (const automatic::Recomputation& part : parts) candidates.push_back(part.after);
-  auto planned_parts = planned(nodes, candidates, device, knobs);
+  auto planned_parts = automatic::planned(nodes, candidates, device, knobs);
   std::vector<Base::Kernel*> all;
   for (Base::Kernel& kernel : base.kernels) all.push_back(&kernel);
   for (auto& part : planned_parts)
@@ -370,19 +249,21 @@ void choose(const astitch::Nodes& nodes, const Device& device, const astitch::Op
   base.drop_empty();
 }
 
-}  // namespace
-
-FusionPlan plan_auto(const Graph& graph, const Device& device, const PlanOptions& options) {
-  FusionPlan plan = plan_astitch(graph, device, options);
-  const astitch::Options knobs = astitch::read_options(graph, device, options);
-  astitch::Nodes nodes = astitch::node_facts(graph);
-  Recorder recorder(options.record_decisions);
+/// By AStitch's passes over these nodes, each kernel in the cheapest of its forms.
+Planned planned_kernels(astitch::Nodes nodes, const Device& device, const astitch::Options& knobs,
+                        bool tf32) {
+  const Graph& graph = *nodes.graph;
+  Recorder recorder(knobs.record_decisions), of_stitching(knobs.record_decisions);
+  const astitch::Scope scope = astitch::find_scope(nodes, knobs.max_ops, of_stitching, knobs.constraints);
+  FusionPlan plan =
+      assemble(graph, device, "astitch", astitch::plan_scope(nodes, scope, device, knobs, of_stitching));
+  plan.decisions = of_stitching.take();
 
   Base base(nodes, std::move(plan.kernels));
   std::vector<KernelPlan> loose;
   base.find_xla(nodes, knobs.constraints, loose);
   std::vector<std::vector<NodeId>> calls;
-  if (knobs.epilogues) calls = take_epilogues(nodes, device, knobs, options.tf32, base, recorder);
+  if (knobs.epilogues) calls = take_epilogues(nodes, device, knobs, tf32, base, recorder);
   choose(nodes, device, knobs, base, recorder);
   for (const KernelPlan& kernel : base.gone) forget_forms(nodes, kernel, plan.decisions);
   forget_places(nodes, calls, plan.decisions);
@@ -412,12 +293,44 @@ FusionPlan plan_auto(const Graph& graph, const Device& device, const PlanOptions
                 recorder);
   base.mark_computed_again(kernels);
 
-  FusionPlan chosen = assemble(graph, device, "auto", std::move(kernels), std::move(calls));
-  chosen.options = std::move(plan.options);
-  chosen.decisions = std::move(plan.decisions);
   std::vector<Decision> more = recorder.take();
-  chosen.decisions.insert(chosen.decisions.end(), more.begin(), more.end());
-  return chosen;
+  plan.decisions.insert(plan.decisions.end(), more.begin(), more.end());
+  return {std::move(kernels), std::move(calls), std::move(plan.decisions)};
+}
+
+/// Small products of a model that is planned a second time, with each a loop of a thread.
+/// A choice, not measured: where there are more, it takes as long again and gains 4 % at the most.
+constexpr std::size_t kFewProducts = 8;
+
+/// Small products in kernels where that is faster; nothing changes where there are none, or an override
+/// cannot be honoured so.
+Planned with_products(const Graph& graph, const Device& device, const astitch::Options& knobs, bool tf32,
+                      Planned without) {
+  const std::vector<NodeId> products = automatic::small_products(graph, device);
+  if (products.empty()) return without;
+  std::vector<Planned> plans{std::move(without)};
+  std::vector<std::int64_t> most_serial{0};
+  if (products.size() <= kFewProducts) most_serial.push_back(kSerialProduct);
+  try {
+    for (const std::int64_t most : most_serial)
+      plans.push_back(planned_kernels(astitch::node_facts(graph, {products, most}), device, knobs, tf32));
+  } catch (const Error&) {
+    if (knobs.constraints.named().empty()) throw;
+    return std::move(plans.front());
+  }
+  return automatic::cheaper_parts(astitch::node_facts(graph, {products}), device, *knobs.judge, tf32,
+                                  std::move(plans));
+}
+
+}  // namespace
+
+FusionPlan plan_auto(const Graph& graph, const Device& device, const PlanOptions& options) {
+  const astitch::Options knobs = astitch::read_options(graph, device, options);
+  Planned made = planned_kernels(astitch::node_facts(graph), device, knobs, options.tf32);
+  if (knobs.products) made = with_products(graph, device, knobs, options.tf32, std::move(made));
+  FusionPlan plan = assemble(graph, device, "auto", std::move(made.kernels), std::move(made.calls));
+  plan.decisions = std::move(made.decisions);
+  return plan;
 }
 
 }  // namespace stitchwork

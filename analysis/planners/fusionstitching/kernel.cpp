@@ -19,11 +19,6 @@
 namespace stitchwork::fusionstitching {
 namespace {
 
-/// Contracted elements up to which a thread computes an element of a product: FusionStitching 2019, section
-/// 5.2, "either thread or block compositions, depending on the reduction dimension size", names no size.
-/// A choice, not measured: then a warp's lanes have four each of a longer one.
-constexpr std::int64_t kSerialProduct = 128;
-
 /// Whether a scheme says that its op is computed again: what costs no instruction never is.
 bool costs(const Node& node) { return def(node.op).instructions > 0; }
 

@@ -1,0 +1,34 @@
+// Small matrix products inside stitched kernels, where FusionStitching puts them (2018, section 3.2; 2019,
+// section 4.1): a kernel computes such a dot as a reduction, and its launch, the library's latency and what
+// it would store are saved.
+#pragma once
+
+#include <vector>
+
+#include "analysis/judge/judge.h"
+#include "analysis/plan/plan.h"
+#include "analysis/plan/recorder.h"
+#include "analysis/stitching/nodes.h"
+
+namespace stitchwork::automatic {
+
+/// A model's kernels, and its calls of several ops; the other products that no kernel lists are calls of
+/// their own.
+struct Planned {
+  std::vector<KernelPlan> kernels;
+  std::vector<std::vector<NodeId>> calls;
+  std::vector<Decision> decisions;
+};
+
+/// Dots that generated code may compute in less time than their library calls take, ascending.
+std::vector<NodeId> small_products(const Graph& graph, const Device& device);
+
+/// Of each part of the model, ops that kernels or calls of some plan tie together, what takes least time by
+/// more than the judge of kernels and the times of calls can be wrong, else as the first plan has it: `plans`
+/// are of the model with every product a call, with products summed by several threads, with loops of a
+/// thread. `nodes` has the products that kernels may compute as members. Where parts together would wait for
+/// each other, those that gain least stay as they are.
+Planned cheaper_parts(const astitch::Nodes& nodes, const Device& device, const PlanJudge& judge, bool tf32,
+                      std::vector<Planned> plans);
+
+}  // namespace stitchwork::automatic
