@@ -215,7 +215,7 @@ class Passes {
     result.groups = form_groups(result.body, result.candidates, limits_, options_.dominant_merging, recorder);
     if (options_.proactive_locality) {
       result.groups = adapt_groups(result.body, result.candidates, std::move(result.groups),
-                                   options_.dominant_merging, recorder);
+                                   options_.dominant_merging, device_.sms, recorder);
     }
     result.decisions = recorder.take();
     result.global = global;

@@ -12,9 +12,10 @@ namespace stitchwork::astitch {
 
 /// Element-wise groups take over, one by one, the mapping of a group they exchange values with where that
 /// makes the values block-local; with several such groups the one that saves most bytes wins. Where the other
-/// group's mapping propagates to all of its ops and `merge` holds, the group dissolves into the other.
+/// group's mapping propagates to all of its ops and `merge` holds, the group dissolves into the other. None
+/// gives up too many of its blocks, or of the `sms` that they keep busy.
 std::vector<OpGroup> adapt_groups(const Body& body, const Candidates& candidates, std::vector<OpGroup> groups,
-                                  bool merge, Recorder& recorder);
+                                  bool merge, int sms, Recorder& recorder);
 
 /// Values this small are not worth running groups on the same blocks for.
 /// A choice, not measured: 4 KB stay in an SM's L1.

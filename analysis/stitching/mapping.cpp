@@ -89,7 +89,7 @@ Dealt map_dominant(const Nodes& nodes, NodeId dominant, const MappingLimits& lim
     if (limits.members == nullptr || domain.kind != GroupDomain::Kind::kElements)
       return map_tuned(domain, limits, split);
     MappingLimits own = limits;
-    own.row_work.instructions = chain_instructions(nodes, *limits.members, dominant);
+    own.row_work.instructions = group_instructions(nodes, *limits.members, dominant);
     return map_tuned(domain, own, split);
   }
   if (!nodes[dominant].reduction) {

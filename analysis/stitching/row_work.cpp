@@ -39,13 +39,13 @@ int bytes_in_memory(const Nodes& nodes, NodeId op) {
 
 /// The members of which values of more than one element lead to `first` or from it: an optimiser's updates of
 /// many tensors are one stitch op, and a thread has elements of one tensor at a time.
-std::set<NodeId> tied_to(const Nodes& nodes, const StitchOp& op, NodeId first) {
+std::set<NodeId> tied_to(const Nodes& nodes, const std::vector<NodeId>& members, NodeId first) {
   const auto one = [&](NodeId id) { return nodes[id].elements <= 1; };
   const auto ties = [&](NodeId id) {
     if (one(id)) return false;
     const std::vector<NodeId>& operands = nodes.node(id).operands;
     if (nodes[id].transparent) return !std::all_of(operands.begin(), operands.end(), one);
-    return std::binary_search(op.members.begin(), op.members.end(), id);
+    return std::binary_search(members.begin(), members.end(), id);
   };
   std::set<NodeId> found{first};
   std::vector<NodeId> open{first};
@@ -226,7 +226,7 @@ RowWork row_work(const Nodes& nodes, const StitchOp& op, NodeId dominant, const 
   std::set<NodeId> inputs;
   work.instructions = 0;
   work.in_order = work.arrays_in_order = domain.kind == GroupDomain::Kind::kRows && !domain.guarded;
-  for (const NodeId id : tied_to(nodes, op, dominant)) {
+  for (const NodeId id : tied_to(nodes, op.members, dominant)) {
     if (nodes[id].reduction && nodes[id].reduction->rows * nodes[id].reduction->cols == elements) {
       if (nodes[id].reduction->row_reduce) ++work.reductions;
       work.instructions += 1;
@@ -261,6 +261,14 @@ RowWork row_work(const Nodes& nodes, const StitchOp& op, NodeId dominant, const 
     else
       work.staged_bytes += bytes;
   return work;
+}
+
+double group_instructions(const Nodes& nodes, const std::vector<NodeId>& members, NodeId dominant) {
+  double total = 0;
+  for (const NodeId id : tied_to(nodes, members, dominant))
+    if (nodes[id].elements == nodes[dominant].elements)
+      total += nodes[id].reduction ? 1 : static_cast<double>(instructions(nodes, id));
+  return std::max(total, chain_instructions(nodes, members, dominant));
 }
 
 double chain_instructions(const Nodes& nodes, const std::vector<NodeId>& members, NodeId dominant) {

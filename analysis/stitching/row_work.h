@@ -25,4 +25,8 @@ RowWork row_work(const Nodes& nodes, const StitchOp& op, NodeId dominant, const 
 /// elements.
 double chain_instructions(const Nodes& nodes, const std::vector<NodeId>& members, NodeId dominant);
 
+/// The same with all `members` of the dominant's size that values tie to it: they may be in its group, whose
+/// threads then compute their elements, too.
+double group_instructions(const Nodes& nodes, const std::vector<NodeId>& members, NodeId dominant);
+
 }  // namespace stitchwork::astitch

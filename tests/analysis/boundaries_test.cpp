@@ -30,6 +30,7 @@ const Place kPlaces[] = {
     {"xla.sibling", {}},
     {"xla.", {kKernels}},
     {"auto.epilogue", {kCall}},
+    {"auto.product", {kCall}},
     {"tvm.library-epilogue", {kCall}},
     {"tvm.", {kKernels}},
     {"astitch.cycle", {kKernels}},

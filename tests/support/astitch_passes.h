@@ -35,7 +35,7 @@ struct Passes {
     body = make_body(nodes, scope.stitch_ops.at(0));
     candidates = find_candidates(body, {}, recorder);
     groups = form_groups(body, candidates, limits, merge, recorder);
-    if (proactive) groups = adapt_groups(body, candidates, std::move(groups), merge, recorder);
+    if (proactive) groups = adapt_groups(body, candidates, std::move(groups), merge, 80, recorder);
     finalization = finalize(body, candidates, groups, {}, recorder);
   }
   Scheme scheme(std::string_view name) const {
