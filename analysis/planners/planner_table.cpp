@@ -92,11 +92,24 @@ constexpr std::array<std::string_view, 15> kAstitchKnobs = {"adaptive_mapping",
                                                             "clusters",
                                                             "mapping"};
 /// The forms of stitched kernels: without exhaustive stitching there are none.
-constexpr std::array<std::string_view, 18> kAutoKnobs = {
-    "adaptive_mapping", "dominant_merging", "proactive_locality", "shared_reuse", "register_relaxation",
-    "remote_stitching", "data_reuse",       "across_rows",        "residence",    "tiles",
-    "async_copies",     "one_pass",         "clusters",           "recompute",    "epilogues",
-    "products",         "weights",  "mapping"};
+constexpr std::array<std::string_view, 18> kAutoKnobs = {"adaptive_mapping",
+                                                         "dominant_merging",
+                                                         "proactive_locality",
+                                                         "shared_reuse",
+                                                         "register_relaxation",
+                                                         "remote_stitching",
+                                                         "data_reuse",
+                                                         "across_rows",
+                                                         "residence",
+                                                         "tiles",
+                                                         "async_copies",
+                                                         "one_pass",
+                                                         "clusters",
+                                                         "recompute",
+                                                         "epilogues",
+                                                         "products",
+                                                         "weights",
+                                                         "mapping"};
 constexpr std::array<std::string_view, 9> kIlpKnobs = {"products",    "solver",       "score",
                                                        "launch_cost", "exploratory",  "packing",
                                                        "mapping",     "shared_limit", "shared_reuse"};

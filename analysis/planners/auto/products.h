@@ -20,7 +20,8 @@ struct Planned {
   std::vector<Decision> decisions;
 };
 
-/// Dots that generated code may compute in less time than their library calls take, ascending.
+/// Dots whose library calls are launch and latency for a good part, and that generated code may compute in
+/// less time, ascending.
 std::vector<NodeId> small_products(const Graph& graph, const Device& device);
 
 /// Of each part of the model, ops that kernels or calls of some plan tie together, what takes least time by
