@@ -24,8 +24,8 @@ namespace stitchwork::automatic {
 namespace {
 
 /// Times its launch, gap and latency that a small product's call takes, at most.
-/// Simulated: kernels with products of 300 us take 24 to 53 % more than estimated, their operands read again
-/// from memory (multi_interest on a V100); those of up to 15 us take what they are estimated.
+/// A choice: kernels with products of 300 us take 24 to 53 % more than estimated, simulated (multi_interest
+/// on a V100: operands are read again from memory), those of up to 15 us what they are estimated.
 constexpr double kMostOverheads = 4;
 
 /// What the kernels and calls of one plan make of a part.
