@@ -91,25 +91,17 @@ constexpr std::array<std::string_view, 15> kAstitchKnobs = {"adaptive_mapping",
                                                             "one_pass",
                                                             "clusters",
                                                             "mapping"};
-/// The forms of stitched kernels: without exhaustive stitching there are none.
-constexpr std::array<std::string_view, 18> kAutoKnobs = {"adaptive_mapping",
-                                                         "dominant_merging",
-                                                         "proactive_locality",
-                                                         "shared_reuse",
-                                                         "register_relaxation",
-                                                         "remote_stitching",
-                                                         "data_reuse",
-                                                         "across_rows",
-                                                         "residence",
-                                                         "tiles",
-                                                         "async_copies",
-                                                         "one_pass",
-                                                         "clusters",
-                                                         "recompute",
-                                                         "epilogues",
-                                                         "products",
-                                                         "weights",
-                                                         "mapping"};
+/// AStitch's but that without exhaustive stitching there are no forms, and `auto`'s own.
+constexpr auto kAutoKnobs = [] {
+  constexpr auto kOwn =
+      std::to_array<std::string_view>({"recompute", "epilogues", "products", "weights", "mapping"});
+  std::array<std::string_view, kAstitchKnobs.size() - 2 + kOwn.size()> result;
+  const auto end =
+      std::copy_if(kAstitchKnobs.begin(), kAstitchKnobs.end(), result.begin(),
+                   [](std::string_view name) { return name != "exhaustive_stitching" && name != "mapping"; });
+  std::copy(kOwn.begin(), kOwn.end(), end);
+  return result;
+}();
 constexpr std::array<std::string_view, 9> kIlpKnobs = {"products",    "solver",       "score",
                                                        "launch_cost", "exploratory",  "packing",
                                                        "mapping",     "shared_limit", "shared_reuse"};

@@ -39,12 +39,12 @@ struct Side {
 
 /// Ops that kernels or calls of some plan tie together.
 struct Part {
-  std::vector<Side> sides;  ///< by plan
-  std::vector<NodeId> products;
+  std::vector<Side> sides;       ///< by plan
+  std::vector<NodeId> products;  ///< and convolutions
   std::size_t best = 0, taken = 0;
 
-  /// By how much the best plan is faster than the first beyond what may be wrong: of kernels the judge's
-  /// resolution, of calls the error of their modelled times.
+  /// By how much the best plan is faster than the first beyond what may be wrong: of kernels what another
+  /// form has to gain, of calls the error of their modelled times.
   double gain_us() const {
     const Side &before = sides.front(), &after = sides[best];
     return before.us() - after.us() - kOtherForm * std::max(before.kernels_us, after.kernels_us) -
@@ -73,7 +73,8 @@ class Parts {
       for (std::vector<NodeId>& call : plans[p].calls) side(call.front()).calls.push_back(std::move(call));
     }
     for (const Node& node : computation_.nodes)
-      if (const auto part = parts_.find(sets_.find(node.id)); part != parts_.end() && is_product(node))
+      if (const auto part = parts_.find(sets_.find(node.id));
+          part != parts_.end() && matrix_product(computation_, node))
         part->second.products.push_back(node.id);
     for (auto& [first, part] : parts_) price(part, judge);
   }
@@ -151,11 +152,9 @@ class Parts {
     part.best = static_cast<std::size_t>(least - part.sides.begin());
   }
 
-  /// With the gap before it; of a convolution with its epilogue, which no plan has in kernels, nothing.
+  /// With the gap before it.
   double call_us(std::span<const NodeId> call) const {
-    if (!is_product(computation_.node(call.front()))) return 0;
-    const auto product = matrix_product(computation_, call, tf32_);
-    return library_time(device_, *product).total_us + device_.launch_gap_us;
+    return library_time(device_, *matrix_product(computation_, call, tf32_)).total_us + device_.launch_gap_us;
   }
 
   Planned taken() const {
@@ -177,7 +176,11 @@ class Parts {
     std::vector<std::string> ways;
     for (std::size_t p = 0; p < part.sides.size(); ++p)
       ways.push_back(fmt::format("{:.2f} us {}", part.sides[p].us(), kPlans.at(p)));
-    const std::string why = fmt::format("what it is tied to takes {}", fmt::join(ways, ", "));
+    const std::string why =
+        fmt::format("what it is tied to takes {}{}", fmt::join(ways, ", "),
+                    part.taken == part.best ? ""
+                    : part.gain_us() > 0    ? ": with others taken it would wait for itself"
+                                            : ": it gains no more than the times may be wrong");
     for (const NodeId product : part.products)
       if (nodes_[product].role == PlanRole::kMemory)
         decisions.push_back(
