@@ -91,7 +91,7 @@ constexpr std::array<std::string_view, 15> kAstitchKnobs = {"adaptive_mapping",
                                                             "one_pass",
                                                             "clusters",
                                                             "mapping"};
-/// AStitch's but that without exhaustive stitching there are no forms, and `auto`'s own.
+/// No quantity: AStitch's (but without exhaustive stitching there are no forms) and `auto`'s own.
 constexpr auto kAutoKnobs = [] {
   constexpr auto kOwn =
       std::to_array<std::string_view>({"recompute", "epilogues", "products", "weights", "mapping"});
