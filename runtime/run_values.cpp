@@ -6,6 +6,7 @@
 #include "analysis/facts/facts.h"
 #include "analysis/plan/assemble.h"
 #include "core/base/error.h"
+#include "core/passes/in_place.h"
 
 namespace stitchwork {
 namespace {
@@ -24,7 +25,7 @@ bool RunValues::is_written_once(const Node& owner) const {
 }
 
 DeviceAddress RunValues::address(NodeId op) {
-  const NodeId owner = buffer_of(computation_, op);
+  const NodeId owner = storage_of(computation_, op);
   const Node& node = computation_.node(owner);
   SW_CHECK(!ended_.contains(owner), "{} is used after the last step that touches its buffer", node.name);
   const auto known = buffers_.find(owner);
@@ -40,7 +41,7 @@ void RunValues::end(NodeId owner) {
 }
 
 Literal RunValues::download(NodeId op) {
-  Literal literal = Literal::zeros(computation_.node(op).shape);
+  Literal literal = Literal::zeros(buffer_shape(computation_.node(op)));
   backend_.read(address(op), literal.bytes);
   return literal;
 }
@@ -89,8 +90,7 @@ const Literal& RunValues::source_value(const Node& node) const {
 
 Literal RunValues::value(NodeId id) {
   if (computation_.node(id).shape.is_tuple) return tuple_value(computation_.node(id));
-  const NodeId owner = buffer_of(computation_, id);
-  upload_source(owner);
+  upload_source(storage_of(computation_, id));
   return download(id);
 }
 

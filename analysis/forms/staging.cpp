@@ -49,6 +49,7 @@ class Staged {
     }
     for (const NodeId op : materialised(group_)) {
       const Placement& placed = found.placements->at(op);
+      if (computation_.node(op).attrs.updated != nullptr) return refuse(op);  // it begins where a value says
       const bool stored = contains_sorted(kernel_.outputs, op) || kernel_.schemes.at(op) == Scheme::kGlobal;
       if (!stored || placed.coverage != Coverage::kFull) continue;
       if (scheme_in_phase(kernel_, op) == Scheme::kRegional ||

@@ -181,7 +181,8 @@ class TileSearch {
   }
 
   bool against(const Group& g, NodeId op, const IndexMap& map) const {
-    if (!map.runtime.empty() || !map.symbols.empty()) return false;
+    if (!map.runtime.empty() || !map.symbols.empty() || computation_.node(op).attrs.updated != nullptr)
+      return false;
     const Shape& shape = computation_.node(op).shape;
     const auto sectors = [&](TileOrder order) {
       return tile_sectors(map, shape.dims, tile_mapping(g.mapping), byte_size(shape.dtype), order);

@@ -26,6 +26,11 @@ NodeId buffer_of(const Computation& computation, NodeId node) {
   }
 }
 
+NodeId storage_of(const Computation& computation, NodeId node) {
+  const Node& owner = computation.node(buffer_of(computation, node));
+  return owner.attrs.updated == nullptr ? owner.id : storage_of(computation, owner.attrs.updated->op);
+}
+
 std::vector<NodeId> materialised(const Group& group) {
   std::vector<NodeId> result = group.sub_dominants;
   result.push_back(group.dominant);

@@ -29,6 +29,10 @@ std::vector<NodeId> kernel_inputs(const Graph& graph, const KernelPlan& kernel);
 /// and elements of tuples that something else made are their own.
 NodeId buffer_of(const Computation& computation, NodeId node);
 
+/// The op that owns the memory in which `node`'s values lie outside kernels: `buffer_of`, and of an update in
+/// place the array that it updates (core/passes/in_place.h).
+NodeId storage_of(const Computation& computation, NodeId node);
+
 /// The ops a kernel or a group materialises: dominants and sub-dominants, ascending.
 std::vector<NodeId> materialised(const KernelPlan& kernel);
 std::vector<NodeId> materialised(const Group& group);

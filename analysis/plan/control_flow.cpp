@@ -4,6 +4,7 @@
 
 #include "core/base/error.h"
 #include "core/graph/rewrite.h"
+#include "core/passes/in_place.h"
 #include "core/passes/trip_count.h"
 
 namespace stitchwork {
@@ -14,6 +15,12 @@ Graph entered(const Graph& graph, ComputationId id) {
   Graph result = head_of(graph);
   result.computations.assign(graph.computations.begin(), graph.computations.begin() + id + 1);
   result.entry = id;
+  const bool body = std::ranges::any_of(graph.computations, [&](const Computation& caller) {
+    return std::ranges::any_of(caller.nodes, [&](const Node& node) {
+      return node.op == Op::kWhile && node.attrs.computations.at(1) == id;
+    });
+  });
+  if (body) update_in_place(result.computations.back());
   return result;
 }
 

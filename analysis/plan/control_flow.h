@@ -11,7 +11,8 @@ namespace stitchwork {
 /// while and conditional.
 bool is_control(const Node& node);
 
-/// The module up to computation `id`, with that as its entry. Ids of nodes and computations stay.
+/// The module up to computation `id`, with that as its entry; a loop's body updates arrays of its state in
+/// place (core/passes/in_place.h). Ids of nodes and computations stay.
 Graph entered(const Graph& graph, ComputationId id);
 
 /// The computations that loops and branches reachable from the entry run, each once, callees first. The

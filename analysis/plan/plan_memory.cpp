@@ -95,7 +95,8 @@ std::vector<BufferLife> buffer_lives(const Computation& computation, const Fusio
       for (const NodeId owner : steps[s].writes)
         lives.at(owner).last = std::max(lives.at(owner).last, steps.size() - 1);
   for (const NodeId owner : buffers_read(computation, computation.root))
-    if (const auto at = lives.find(owner); at != lives.end()) at->second.last = steps.size();
+    if (const auto at = lives.find(storage_of(computation, owner)); at != lives.end())
+      at->second.last = steps.size();
   std::vector<BufferLife> result;
   result.reserve(lives.size());
   for (const auto& [owner, life] : lives) result.push_back(life);
@@ -109,7 +110,7 @@ PlanMemory plan_memory(const Graph& model, const FusionPlan& plan, bool with_tup
   std::unordered_map<NodeId, BufferLife*> by_owner;
   for (BufferLife& buffer : memory.buffers) by_owner.emplace(buffer.owner, &buffer);
   for (const Node& node : computation.nodes) {
-    const auto at = by_owner.find(buffer_of(computation, node.id));
+    const auto at = by_owner.find(storage_of(computation, node.id));
     if (at != by_owner.end() && at->first != node.id) at->second->aliases.push_back(node.id);
   }
   return memory;

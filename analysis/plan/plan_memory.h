@@ -18,7 +18,7 @@ std::vector<Traffic> traffic_of_steps(const Graph& graph, const FusionPlan& plan
 /// A buffer, from the first step that touches it to the last, or to the last one that may begin before that
 /// has ended, on another stream; of what a step done once has made, to the plan's last.
 struct BufferLife {
-  NodeId owner = kNoNode;  ///< buffer_of
+  NodeId owner = kNoNode;  ///< storage_of
   std::int64_t bytes = 0;
   std::size_t first = 0;
   std::size_t last = 0;         ///< the number of steps: it holds a result, which the caller takes

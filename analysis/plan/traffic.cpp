@@ -43,14 +43,18 @@ Traffic traffic(const Graph& model, const FusionPlan& plan, const PlanStep& step
   const Computation& computation = graph.entry_computation();
   Traffic result;
   const auto read = [&](NodeId value) {
-    const std::vector<NodeId> buffers = buffers_read(computation, value);
-    result.reads.insert(result.reads.end(), buffers.begin(), buffers.end());
+    for (const NodeId owner : buffers_read(computation, value))
+      result.reads.push_back(storage_of(computation, owner));
   };
   if (step.kind == StepKind::kKernel) {
     if (step.kernel < 0 || step.kernel >= static_cast<int>(plan.kernels.size())) return result;
     const KernelPlan& kernel = plan.kernels[static_cast<std::size_t>(step.kernel)];
     for (const NodeId input : kernel_inputs(graph, kernel)) read(input);
-    for (const NodeId output : kernel.outputs) result.writes.push_back(buffer_of(computation, output));
+    for (const NodeId output : kernel.outputs) {
+      result.writes.push_back(storage_of(computation, output));
+      if (result.writes.back() != buffer_of(computation, output))
+        result.reads.push_back(result.writes.back());
+    }
   } else {
     if (step.kind != StepKind::kMemset)
       for (const NodeId operand : call_operands(computation, step.nodes)) read(operand);

@@ -9,7 +9,8 @@
 
 namespace stitchwork {
 
-/// Buffers by the ops that own them (`buffer_of`), each list ascending.
+/// Buffers by the ops that own them (`storage_of`), each list ascending. Of an array that is updated in place
+/// the rest stays, so that it is read, too.
 struct Traffic {
   std::vector<NodeId> reads, writes;
 };

@@ -51,6 +51,7 @@ class Finder {
       case ValueKind::kConstant:
         return 0;
       case ValueKind::kIndex:
+      case ValueKind::kSlice:
         return kIndexWork;
       case ValueKind::kLoad:
         return kLoadWork;
@@ -105,7 +106,7 @@ class Finder {
   void place(const std::vector<char>& branched) {
     found_ = {{}, std::vector<int>(step_.values.size(), -1), std::vector<int>(step_.values.size(), kNotRead)};
     for (const Root& root : step_.roots)
-      for (const int v : {root.value, root.initial})
+      for (const int v : {root.value, root.initial, root.slice})
         if (v >= 0) found_.of[at(v)] = -1;
     for (auto v = step_.order.rbegin(); v != step_.order.rend(); ++v) visit(*v, branched[at(*v)] != 0);
     std::replace(found_.of.begin(), found_.of.end(), kNotRead, -1);

@@ -16,6 +16,7 @@
 #include "analysis/schedule/use_vectors.h"
 #include "analysis/schedule/values.h"
 #include "core/base/error.h"
+#include "core/passes/in_place.h"
 #include "core/base/sorted.h"
 #include "core/passes/moved.h"
 
@@ -310,7 +311,7 @@ class Builder {
       return result;
     }
     IndexMap map = m.placement.map;
-    const IndexExpr global = simplify(linearize(map.results, node.shape.dims), map);
+    const IndexExpr global = simplify(linearize(map.results, buffer_shape(node).dims), map);
     if (item.fold) {
       result.value = builder.value(item.op, map);
       result.targets.push_back({m.global, global});
@@ -327,6 +328,7 @@ class Builder {
       result.targets.push_back({tile, context_.tile_offset(item.op, step.group, false)});
     else if (m.partials < 0 && m.global >= 0)
       result.targets.push_back({m.global, global});
+    if (node.attrs.updated != nullptr && m.output) result.slice = builder.slice(node, map);
     if (!reduces(item.op)) {
       result.value = builder.root_value(item.op, map);
       return result;

@@ -7,6 +7,7 @@
 #include "analysis/schedule/launch.h"
 #include "analysis/schedule/tiles.h"
 #include "core/base/error.h"
+#include "core/passes/in_place.h"
 
 namespace stitchwork {
 
@@ -101,8 +102,8 @@ void BuildContext::add_material(NodeId op, int group_index, const Placements& pl
   }
   if (across) material.across = places.at(n.operands[0]).map;
   if (material.output)
-    material.global =
-        add_buffer({MemorySpace::kGlobalOutput, op, n.shape, n.shape.elements_count(), 0, false});
+    material.global = add_buffer(
+        {MemorySpace::kGlobalOutput, op, buffer_shape(n), buffer_shape(n).elements_count(), 0, false});
   else if (scratch != plan.scratch.end() && material.partials < 0)
     material.global =
         add_buffer({MemorySpace::kScratch, op, n.shape, n.shape.elements_count(), scratch->offset, false});

@@ -81,6 +81,7 @@ class Keeper {
     for (const Root& root : step.roots) {
       if (root.value >= 0) visit(root.value);
       if (root.initial >= 0) visit(root.initial);
+      if (root.slice >= 0) visit(root.slice);
     }
     const Branches branches = find_branches(computation_, step);
     for (int v : step.order) {
@@ -99,7 +100,8 @@ class Keeper {
     if (step_->layout.turns > 1) return false;  // a thread's registers are those of one row
     // The elements of a serial row are not unrolled.
     if (as<mapping::OneThread>(step_->mapping) != nullptr) return false;
-    return value.kind != ValueKind::kConstant && value.kind != ValueKind::kIndex;
+    return value.kind != ValueKind::kConstant && value.kind != ValueKind::kIndex &&
+           value.kind != ValueKind::kSlice;
   }
 
   /// Puts `root` into the step's order, behind what it is made of. Chains of values are as long as the graph:

@@ -53,6 +53,7 @@ struct Buffer {
 enum class ValueKind : std::uint8_t {
   kConstant,  ///< immediate: element 0 of the constant `op`
   kIndex,     ///< an index expression (iota): at.map has one result
+  kSlice,     ///< of an update in place: the elements of the array before the slice, one result as of kIndex
   kLoad,      ///< element `offset` of a buffer (0 where the access's constraints fail)
   kFold,    ///< the `split` partials of row `offset`, folded in order, and the initial value arguments[0], if
             ///< it has one
@@ -113,6 +114,8 @@ struct Root {
   NodeId op = kNoNode;
   int value = -1;    ///< kElement: the value; reductions: the operand's value (-1: nothing to reduce)
   int initial = -1;  ///< reductions: the initial value; -1: that of a product, which has none
+  /// Of an update in place: the kSlice value that is added to offsets in its array; -1: of no other.
+  int slice = -1;
   Op reducer = Op::kAdd;
   std::vector<Target> targets;
   int row_result = -1;  ///< index into TaskLoop::row_results: every thread of the row has the result there

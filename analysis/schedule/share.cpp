@@ -126,6 +126,7 @@ class LoopComparison {
       case ValueKind::kInnerReduce:
         return same_reducer(x, y);
       case ValueKind::kIndex:
+      case ValueKind::kSlice:
         return a.at.map.results == b.at.map.results;
       default:
         return true;
@@ -187,7 +188,8 @@ class LoopComparison {
   }
 
   bool same(const Root& a, const Root& b, BufferPairs& buffers) const {
-    return a.store == b.store && a.value == b.value && a.initial == b.initial && a.reducer == b.reducer &&
+    return a.store == b.store && a.value == b.value && a.initial == b.initial && a.slice == b.slice &&
+           a.reducer == b.reducer &&
            computation_.node(a.op).shape.dtype == computation_.node(b.op).shape.dtype &&
            std::equal(a.targets.begin(), a.targets.end(), b.targets.begin(), b.targets.end(),
                       [&](const Target& x, const Target& y) {

@@ -11,6 +11,8 @@ std::string_view name(ValueKind kind) {
   switch (kind) {
     case ValueKind::kConstant:
       return "constant";
+    case ValueKind::kSlice:
+      return "slice";
     case ValueKind::kIndex:
       return "index";
     case ValueKind::kLoad:
@@ -145,6 +147,7 @@ std::string to_text(const Graph& graph, const Schedule& kernel) {
                 fmt::format(" to {} at {}",
                             buffer_text(computation, kernel.buffers[static_cast<std::size_t>(target.buffer)]),
                             to_text(target.offset));
+          if (root.slice >= 0) text += fmt::format(" behind %{}", root.slice);
           text += "\n";
         }
       }

@@ -98,6 +98,14 @@ class BranchesOfVectors {
   std::vector<std::optional<bool>> known_;  ///< by value that is a choice
 };
 
+/// A slice of an array begins at a vector, whatever its number.
+bool begins_at_vector(const Step& step, const Root& root, int width) {
+  if (root.slice < 0) return true;
+  const IndexMap& starts = step.values[static_cast<std::size_t>(root.slice)].at.map;
+  return std::ranges::all_of(starts.results[0].terms,
+                             [&](const IndexTerm& term) { return term.coefficient % width == 0; });
+}
+
 }  // namespace
 
 void use_vectors(const Computation& computation, Schedule& kernel) {
@@ -125,6 +133,7 @@ void use_vectors(const Computation& computation, Schedule& kernel) {
           if (root.store != StoreKind::kElement) continue;
           for (Target& target : root.targets)
             target.vector = has_vectors(kernel, step, target.buffer) && stores_vectors(layout) &&
+                            begins_at_vector(step, root, layout.width) &&
                             layout.movement(target.offset, domain) == Movement::kVector;
         }
       }

@@ -267,6 +267,23 @@ ValueBuilder::Pending ValueBuilder::fold(NodeId op, const IndexMap& map, int sco
           }};
 }
 
+int ValueBuilder::slice(const Node& node, const IndexMap& map) {
+  IndexMap at = updated_map(context_.computation, node);
+  for (IndexExpr& start : at.results)
+    start = substitute(
+        start,
+        [](AtomKind kind, int id) {
+          return kind == AtomKind::kRuntime ? IndexExpr::runtime(id) : IndexExpr::value(0);
+        },
+        nullptr);
+  at.results = {linearize(at.results, node.attrs.updated->shape.dims)};
+  at.dims = map.dims;  // no start depends on them
+  Value v;
+  v.kind = ValueKind::kSlice;
+  v.op = node.id;
+  return settle(read_at(std::move(v), at, -1));
+}
+
 ValueBuilder::Pending ValueBuilder::choose(const Node& node, const IndexMap& map, int scope) {
   Value v;
   v.kind = ValueKind::kChoose;

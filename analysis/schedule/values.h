@@ -25,6 +25,8 @@ class ValueBuilder {
   int reduced_value(const Node& node, const IndexMap& result);
   /// The value that a reduction starts from, for its result at `map`; -1: from none.
   int initial(const Node& node, const IndexMap& map);
+  /// Of an update in place at `map`: the elements of its array before the slice.
+  int slice(const Node& node, const IndexMap& map);
   /// In a step that folds the partials of a reduction across rows, its mapping [elements, partials]: one
   /// partial; and the index of the result.
   int partial(NodeId op);

@@ -191,6 +191,8 @@ void check_order(const Graph& graph, const FusionPlan& plan, Report& report) {
   std::unordered_map<NodeId, int> maker;
   for (std::size_t s = 0; s < plan.steps.size(); ++s) {
     steps.push_back(traffic(graph, plan, plan.steps[s]));
+    // An array that it updates in place is the loop's, and nobody fills it before.
+    std::erase_if(steps.back().reads, [&](NodeId id) { return contains_sorted(steps.back().writes, id); });
     // The last to fill it: a kernel that accumulates comes after the memset.
     for (NodeId op : steps.back().writes) maker.insert_or_assign(op, static_cast<int>(s));
   }

@@ -51,8 +51,8 @@ void StepPrinter::print_copies_at(const std::string& further, const std::string&
         in_part ? fmt::format(", (int)sw_min({}, {} - row) * {}", number(vector), number(layout_.rows), size)
                 : "";
     const std::string from = index_text(value.offset, value.at.map, values_.index_names(2));
-    const std::string to = alignment_ > 1 ? fmt::format("(lead + {})", offset_text(root.targets[0]))
-                                          : offset_text(root.targets[0]);
+    const std::string to = alignment_ > 1 ? fmt::format("(lead + {})", offset_text(root, root.targets[0]))
+                                          : offset_text(root, root.targets[0]);
     out_.line(fmt::format("sw_copy_async{}<{}>({} + {} * {}, &{}[{}]{});", in_part ? "_part" : "",
                           vector * size, copied_to_[r], to, size,
                           places_.buffers[static_cast<std::size_t>(value.buffer)], from, left));

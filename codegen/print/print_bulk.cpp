@@ -42,7 +42,7 @@ void StepPrinter::print_bulk_stores() {
     const Target& target = root.targets.front();
     const Value& value = step_.values[static_cast<std::size_t>(root.value)];
     out_.line(fmt::format("sw_store_bulk(&{}[{}], sw_shared_place({}), {} * {});",
-                          places_.buffers[static_cast<std::size_t>(target.buffer)], offset_text(target),
+                          places_.buffers[static_cast<std::size_t>(target.buffer)], offset_text(root, target),
                           places_.buffers[static_cast<std::size_t>(value.buffer)], copied_elements(size),
                           size));
   }

@@ -78,6 +78,7 @@ std::vector<int> ValuePrinter::read_outside(const std::vector<int>& part) const 
   for (const Root& root : step_.roots) {
     reads(root.value);
     reads(root.initial);
+    reads(root.slice);
   }
   std::vector<int> result;
   std::copy_if(part.begin(), part.end(), std::back_inserter(result),

@@ -115,7 +115,7 @@ void StepPrinter::store_only(const Root& root, const std::string& value) {
       out_.line(fmt::format("sw_set({}, j, ({})({}));", vectors_.at(&target), storage_type(dtype), stored()));
       continue;
     }
-    const std::string offset = offset_text(target);
+    const std::string offset = offset_text(root, target);
     const std::string& place = places_.buffers[static_cast<std::size_t>(target.buffer)];
     if (root.store == StoreKind::kAtomic) {
       const std::string_view reducer = reducer_name(root.reducer);
@@ -135,11 +135,14 @@ void StepPrinter::store_only(const Root& root, const std::string& value) {
   }
 }
 
-std::string StepPrinter::offset_text(const Target& target) const {
-  const bool shared = kernel_.buffers[static_cast<std::size_t>(target.buffer)].space == MemorySpace::kShared;
+std::string StepPrinter::offset_text(const Root& root, const Target& target) const {
+  const MemorySpace space = kernel_.buffers[static_cast<std::size_t>(target.buffer)].space;
+  const bool shared = space == MemorySpace::kShared;
+  const bool in_slice = root.slice >= 0 && space == MemorySpace::kGlobalOutput;
   IndexMap context;
   context.dims = {layout_.rows, layout_.cols};
-  return index_text(target.offset, context, values_.index_names(2, shared));
+  const std::string offset = index_text(target.offset, context, values_.index_names(2, shared));
+  return in_slice ? fmt::format("{} + {}", values_.name(root.slice), offset) : offset;
 }
 
 }  // namespace stitchwork

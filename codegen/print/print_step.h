@@ -109,7 +109,7 @@ class StepPrinter {
   declare_shared_row();  ///< row_pack: the thread's row of the task and its place among the row's threads
   void open_turns();     ///< the loop over rows of a task that a block's threads take in turn
   std::string active_rows() const;  ///< the condition that the thread has a row
-  std::string offset_text(const Target& target) const;
+  std::string offset_text(const Root& root, const Target& target) const;
   bool reduces(const Root& root) const {
     return root.store != StoreKind::kElement && root.store != StoreKind::kAcross &&
            root.store != StoreKind::kGather;

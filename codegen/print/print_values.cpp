@@ -120,6 +120,12 @@ void ValuePrinter::print_value(int v) {
     variables_[static_cast<std::size_t>(v)] = load_expression(v);
     return;
   }
+  if (value.kind == ValueKind::kSlice) {
+    variables_[static_cast<std::size_t>(v)] = names_.make(node.name, "v", "_slice");
+    out_.line(fmt::format("const {} {} = {};", kernel_.wide_indices ? "long long" : "int", name(v),
+                          index_text(value.at.map.results[0], value.at.map, access_names(value.at))));
+    return;
+  }
   const std::string variable = names_.make(node.name, "v", load ? "_v" : "");
   variables_[static_cast<std::size_t>(v)] = variable;
   if (value.restored >= 0) {

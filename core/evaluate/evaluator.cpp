@@ -257,6 +257,7 @@ Literal dispatch(const Graph& graph, const Computation& computation, const Node&
     case Op::kOptimizationBarrier:
     case Op::kAddDependency:
     case Op::kDomain:
+    case Op::kUpdateInPlace:  // what it writes
       return *operands[0];
     case Op::kAfterAll:
       return Literal::zeros(node.shape);

@@ -48,6 +48,12 @@ struct GatherDims {
   bool operator==(const GatherDims&) const = default;
 };
 
+/// An array of which update-in-place writes a slice (core/passes/in_place.h).
+struct UpdatedArray {
+  NodeId op = kNoNode;  ///< it lies in this op's buffer
+  Shape shape;
+};
+
 /// Typed attributes of an op; which ones are set is the op's business (docs/hlo.md). Attributes nobody here
 /// interprets (sharding, backend_config, window, dim_labels, ...) are kept verbatim in `other`, in order.
 struct Attributes {
@@ -64,6 +70,7 @@ struct Attributes {
   bool weight = false;
   std::int64_t tuple_index = -1;
   std::shared_ptr<const Literal> literal;  ///< constant; shared between copies of a graph, never mutated
+  std::shared_ptr<const UpdatedArray> updated;  ///< update-in-place; no part of the text form
   std::vector<ComputationId>
       computations;  ///< to_apply, calls, condition+body, branch computations: in that order
   std::vector<std::pair<std::string, std::string>> other;

@@ -286,6 +286,7 @@ Shape infer_shape(const Graph& graph, const Node& node, Operands operands) {
     case Op::kCopy:
     case Op::kOptimizationBarrier:
     case Op::kAddDependency:
+    case Op::kUpdateInPlace:
     case Op::kCholesky:
     case Op::kDomain:
     case Op::kAsyncUpdate:

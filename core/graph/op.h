@@ -102,6 +102,7 @@ enum class Op : std::uint8_t {
   kGather,
   kDynamicSlice,
   kDynamicUpdateSlice,
+  kUpdateInPlace,  ///< of a plan's loop bodies alone (core/passes/in_place.h)
   kScatter,
   // reductions and windows
   kReduce,

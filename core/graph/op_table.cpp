@@ -132,6 +132,8 @@ constexpr std::array kTable = {
           D::kAny, true},
     OpDef{Op::kDynamicUpdateSlice, "dynamic-update-slice", OpClass::kGather, E::kGenerated, 2, -1, "", "", 4,
           false, D::kAny, true},
+    OpDef{Op::kUpdateInPlace, "update-in-place", OpClass::kGather, E::kGenerated, 1, -1, "", "", 4, false,
+          D::kAny, true},
     OpDef{Op::kScatter, "scatter", OpClass::kScatter, E::kLibrary, 3, -1, "", "", 8, false},
 
     OpDef{Op::kReduce, "reduce", OpClass::kReduce, E::kGenerated, 2, -1, "", "", 2, false},

@@ -145,11 +145,15 @@ std::int64_t evaluate(const IndexExpr& expr, std::span<const std::int64_t> dims,
 ///  - concatenate, pad's data, reduce-window: constraints; outside, the element does not come from here
 ///  - gather, dynamic-slice: runtime variables, already clamped; none where only one start fits
 ///  - dynamic-update-slice: the value is operand 1's where its map's constraints hold, else operand 0's
-///    (whose map is the identity)
+///    (whose map is the identity); update-in-place: operand 0 is the update, with the identity
 ///  - index operands (gather's indices, vector start indices): the vector's components are a symbol
 /// nullopt for ops that are not maps (scatter, sort, select-and-scatter, control, opaque, tuple-shaped).
 /// The computation keeps its maps, and they live as long as it does.
 const std::optional<IndexMap>& operand_map(const Computation& computation, NodeId node, int operand);
+
+/// Where in the array that `node` updates in place each of its elements lies: its starts are runtime
+/// variables, already clamped.
+IndexMap updated_map(const Computation& computation, const Node& node);
 
 /// AStitch Table 1 for one edge, from its map: one-to-one if no operand element is read twice and no symbol
 /// takes more than one value; one-to-many if some element is read by several outputs; many-to-one if an

@@ -281,6 +281,15 @@ IndexMap dynamic_slice(const Edge& e) {
   return map;
 }
 
+/// Of an update in place: where its elements lie in the array.
+IndexMap in_updated(const Edge& e) {
+  const std::vector<std::int64_t>& whole = e.node.attrs.updated->shape.dims;
+  IndexMap map = over(e.out);
+  for (std::size_t d = 0; d < whole.size(); ++d)
+    map.results.push_back(dim(d) + slice_start(e, map, 1, d, whole[d], e.out[d]));
+  return map;
+}
+
 IndexMap dynamic_update_slice(const Edge& e) {
   if (e.operand == 0) return IndexMap::identity(e.out);
   if (e.operand > 1) return start_operand(e);
@@ -322,6 +331,8 @@ std::optional<IndexMap> map_of(const Edge& e, const Shape& in_shape) {
       return dynamic_slice(e);
     case Op::kDynamicUpdateSlice:
       return dynamic_update_slice(e);
+    case Op::kUpdateInPlace:
+      return e.operand == 0 ? elementwise(e) : start_operand(e);
     case Op::kReduce:
       return reduce(e);
     case Op::kReduceWindow:
@@ -395,6 +406,10 @@ class EdgeMaps {
 };
 
 }  // namespace
+
+IndexMap updated_map(const Computation& computation, const Node& node) {
+  return simplify(in_updated({computation, node, 0, node.shape.dims, node.shape.dims, 0}));
+}
 
 const std::optional<IndexMap>& operand_map(const Computation& computation, NodeId id, int operand) {
   return computation.derived.get<EdgeMaps>().get(computation, id, operand);

@@ -93,7 +93,7 @@ double reads(const Computation& computation, const Node& node, std::size_t i) {
 }
 
 bool ends_reuse(Op op) {
-  return op == Op::kConcatenate || op == Op::kDynamicUpdateSlice || op == Op::kPad || op == Op::kReduce ||
+  return op == Op::kConcatenate || op == Op::kDynamicUpdateSlice || op == Op::kUpdateInPlace || op == Op::kPad || op == Op::kReduce ||
          op == Op::kReduceWindow;
 }
 

@@ -299,7 +299,8 @@ class MultiOutputFusion {
     }
     for (int i : {a, b})
       for (NodeId root : graph_[i].roots)
-        if (computation_.node(root).op == Op::kDynamicUpdateSlice)
+        if (const Op op = computation_.node(root).op;
+            op == Op::kDynamicUpdateSlice || op == Op::kUpdateInPlace)
           return {"xla.in-place-root", "a dynamic-update-slice that ends a kernel works in place"};
     if (reaches(a, b) || reaches(b, a)) return {"xla.sibling-dependence", "one depends on the other"};
     if (Ruling fits = fits_one_kernel(graph_, a, b, true); !fits) return fits;
