@@ -70,6 +70,7 @@ ordered_json to_json(const Explanation& e, const FusionPlan& plan, const std::ve
           {"op", e.op},
           {"became", e.became},
           {"opcode", e.opcode},
+          {"updates", e.updates},
           {"shape", e.shape},
           {"step", e.step},
           {"library_time", e.library_time},

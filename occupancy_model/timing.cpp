@@ -287,4 +287,8 @@ KernelTime kernel_time(const Device& device, const KernelWork& work) {
   return kernel_time(device, launch);
 }
 
+double transfer_us(const Device& device, double bytes) {
+  return device.launch_us + bytes / (device.dram_gb_s * device.dram_efficiency * 1e3);
+}
+
 }  // namespace stitchwork

@@ -139,4 +139,8 @@ inline double unit_share(const KernelTime& time, std::size_t unit) {
 KernelTime kernel_time(const Device& device, const LaunchWork& work);
 KernelTime kernel_time(const Device& device, const KernelWork& work);
 
+/// A device-to-device copy or a memset of so many bytes read and written, in us: an empty kernel's time and
+/// the bytes at the sustained bandwidth.
+double transfer_us(const Device& device, double bytes);
+
 }  // namespace stitchwork

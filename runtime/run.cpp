@@ -12,6 +12,7 @@
 #include "analysis/judge/step_times.h"
 #include "analysis/plan/assemble.h"
 #include "analysis/plan/control_flow.h"
+#include "analysis/plan/loop_state.h"
 #include "analysis/plan/plan_memory.h"
 #include "analysis/plan/step_order.h"
 #include "core/base/error.h"
@@ -87,12 +88,12 @@ class Runner {
   Runner(const Runner&) = delete;
   Runner& operator=(const Runner&) = delete;
 
-  /// `progress` is told of each step.
-  RunResult run(std::span<const Literal> inputs, const RunProgress& progress = {}) {
+  /// `progress` is told of each step. The outputs are left to `outputs` and `made`.
+  RunResult run(std::vector<RunValue> inputs, const RunProgress& progress = {}) {
     const FusionPlan& plan = executable_.plan;
     SW_CHECK(inputs.size() == computation_.parameters.size(), "{} inputs for {} parameters", inputs.size(),
              computation_.parameters.size());
-    values_.start(inputs);
+    values_.start(std::move(inputs));
     plan_lifetimes();
     RunResult result;
     result.kernels.resize(plan.kernels.size());
@@ -106,6 +107,9 @@ class Runner {
     return result;
   }
 
+  /// What a run without findings has made, where it is.
+  RunValue made() { return values_.held(computation_.root); }
+
  private:
   void run_steps(RunResult& result, const RunProgress& progress) {
     const FusionPlan& plan = executable_.plan;
@@ -114,6 +118,7 @@ class Runner {
       const int i = order_[static_cast<std::size_t>(done)];
       const PlanStep& step = plan.steps[static_cast<std::size_t>(i)];
       if (progress) progress(done, total, step.id);
+      done_ = static_cast<std::size_t>(done);
       trip_progress_ = [&](std::int64_t trip) {
         if (progress)
           progress(done, total,
@@ -131,7 +136,8 @@ class Runner {
       result.repeated = backend_.repeated();
     }
     if (progress) progress(total, total, "done");
-    for (NodeId id : backend_.computes_results() ? results(computation_) : std::vector<NodeId>{}) {
+    const bool reads = whole_ && backend_.computes_results();
+    for (NodeId id : reads ? results(computation_) : std::vector<NodeId>{}) {
       Literal output = values_.value(id);
       if (id == computation_.root && output.shape.is_tuple)
         result.outputs = std::move(output.elements);
@@ -235,7 +241,7 @@ class Runner {
     const Node& node = computation_.node(id);
     const NodeId from = node.operands[0];
     if (node.shape.is_tuple || computation_.node(from).shape.is_tuple)
-      return values_.keep(node, values_.value(from));
+      return values_.keep(node, values_.held(from));
     const auto bytes = static_cast<std::size_t>(node.shape.byte_size());
     if (bytes > 0) backend_.copy(values_.address(id), values_.address(from), bytes);
   }
@@ -245,14 +251,14 @@ class Runner {
   std::optional<Timed> call_library(const std::vector<NodeId>& call, RunResult& result) {
     const Node &node = computation_.node(call.back()), &named = computation_.node(call.front());
     if (!backend_.computes_results()) {
-      if (node.shape.is_tuple) values_.keep(node, Literal::zeros(node.shape));
+      if (node.shape.is_tuple) values_.keep(node, RunValue::of(Literal::zeros(node.shape)));
       return std::nullopt;
     }
     if (auto timed = made_call(computation_, call, values_, backend_)) {
       result.library_calls.try_emplace(named.name, timed->by);
       return timed;
     }
-    values_.keep(node, computed_call(graph_, call, values_));
+    values_.keep(node, RunValue::of(computed_call(graph_, call, values_)));
     result.host_calls.push_back(named.name);
     return std::nullopt;
   }
@@ -268,15 +274,19 @@ class Runner {
 
   /// Runs computation `which` of a loop or branch, `times` (of a sample) as often. Its result; adds its time
   /// to `us`.
-  Literal run_part(const Node& node, std::size_t which, const Literal& argument, RunResult& result,
-                   double& us, std::int64_t times = 1) {
+  RunValue run_part(const Node& node, std::size_t which, RunValue argument, RunResult& result, double& us,
+                    std::int64_t times = 1) {
     const auto found = program_.parts.find(node.attrs.computations.at(which));
     if (found == program_.parts.end()) {  // a plan from a file may lack it
-      const Literal* borrowed = &argument;
-      return evaluate_computation(graph_, node.attrs.computations[which], {&borrowed, 1});
+      const Literal given = values_.literal(argument);
+      const Literal* borrowed = &given;
+      return RunValue::of(evaluate_computation(graph_, node.attrs.computations[which], {&borrowed, 1}));
     }
     Program::Part& part = found->second;
-    RunResult done = Runner(part.graph, part.executable, program_, false, times * times_).run({&argument, 1});
+    Runner runner(part.graph, part.executable, program_, false, times * times_);
+    std::vector<RunValue> inputs;
+    inputs.push_back(std::move(argument));
+    RunResult done = runner.run(std::move(inputs));
     us += static_cast<double>(times) * done.total_us;
     part.total.runs += times * times_;
     result.host_calls.insert(result.host_calls.end(), done.host_calls.begin(), done.host_calls.end());
@@ -285,13 +295,16 @@ class Runner {
       add_launch(part.total.kernels[k], done.kernels[k], times * times_);
     result.sanitized += done.sanitized;
     for (sim::Finding& finding : done.findings) result.findings.push_back(std::move(finding));
-    const Shape& shape = part.graph.entry_computation().node(part.graph.entry_computation().root).shape;
-    if (!result.findings.empty() || !backend_.computes_results()) return Literal::zeros(shape);
-    if (!shape.is_tuple) return std::move(done.outputs.at(0));
-    Literal tuple;
-    tuple.shape = shape;
-    tuple.elements = std::move(done.outputs);
-    return tuple;
+    if (!result.findings.empty() || !backend_.computes_results()) return {};
+    return runner.made();
+  }
+
+  /// What a loop starts from. Buffers that nothing touches any more are its own then.
+  RunValue start_of_loop(const Node& loop) {
+    RunValue state = values_.held(loop.operands[0]);
+    for (const NodeId owner : dies_after_[done_])
+      if (owner != loop.id) values_.end(owner);
+    return state;
   }
 
   /// Runs a loop or branch. Returns the time of all it ran, in us.
@@ -300,11 +313,13 @@ class Runner {
     result.host_calls.push_back(node.name);  // the host decides how it goes on
     double us = 0;
     if (node.op == Op::kWhile) {
-      Literal state = values_.value(node.operands[0]);
+      RunValue state = start_of_loop(node);
+      us += copied_state_us(graph_, device_, executable_.plan, step);
       const std::optional<std::int64_t> trips = counted_trips(node);
       const auto goes_on = [&](std::int64_t trip) {
         if (trips) return trip <= *trips;  // nobody has to compute the condition
-        return run_part(node, 0, state, result, us).get_int(0) != 0 && result.findings.empty();
+        const RunValue more = run_part(node, 0, state, result, us);
+        return result.findings.empty() && values_.literal(more).get_int(0) != 0;
       };
       for (std::int64_t trip = 1; goes_on(trip); ++trip) {
         if (trip > program_.limits.max_trips)
@@ -314,7 +329,7 @@ class Runner {
                       "does it end? run --max-trips N lets it go on");
         trip_progress_(trip);
         if (!trips || trip > 1) us += device_.launch_gap_us;
-        state = run_part(node, 1, state, result, us);
+        state = run_part(node, 1, std::move(state), result, us);
         if (!trips) us += device_.launch_gap_us;
         if (!result.findings.empty()) return us;
       }
@@ -322,7 +337,7 @@ class Runner {
       return us;
     }
     const std::size_t branch = taken_branch(node, values_.value(node.operands[0]));
-    Literal taken = run_part(node, branch, values_.value(node.operands[branch + 1]), result, us);
+    RunValue taken = run_part(node, branch, values_.held(node.operands[branch + 1]), result, us);
     if (result.findings.empty()) values_.keep(node, std::move(taken));
     return us;
   }
@@ -343,15 +358,16 @@ class Runner {
                     fmt::format("{} runs until a value says so, which a sample of blocks does not compute",
                                 node.name),
                     "run all blocks: --mode exact");
-      const Literal state = values_.value(node.operands[0]);
+      const RunValue state = values_.held(node.operands[0]);
       if (!counted_trips(node)) run_part(node, 0, state, result, us, *step.trips + 1);
       if (*step.trips > 0) run_part(node, 1, state, result, us, *step.trips);
-      us += control_gaps_us(device_, node, step.trips);
+      us += control_gaps_us(device_, node, step.trips) +
+            copied_state_us(graph_, device_, executable_.plan, step);
     } else {
       const std::size_t branch = costliest_branch(node);
-      run_part(node, branch, values_.value(node.operands[branch + 1]), result, us);
+      run_part(node, branch, values_.held(node.operands[branch + 1]), result, us);
     }
-    values_.keep(node, Literal::zeros(node.shape));
+    values_.keep(node, RunValue::of(Literal::zeros(node.shape)));
     return us;
   }
 
@@ -397,6 +413,7 @@ class Runner {
   RunValues values_;
   bool whole_;
   std::int64_t times_;
+  std::size_t done_ = 0;                              ///< steps before the one that runs
   std::vector<std::pair<std::size_t, Timed>> timed_;  ///< launches and calls, by step
   std::vector<DeviceBuffer> kept_;                    ///< tables and barriers, until the run ends
   std::function<void(std::int64_t)> trip_progress_;
@@ -417,7 +434,9 @@ RunResult run_on(Backend& backend, const Graph& model, const Device& device, con
   std::vector<ComputationRun> computations;
   Program program(graph, device, executable, backend, computations);
   program.limits = limits;
-  RunResult result = Runner(graph, executable, program, true).run(inputs, progress);
+  std::vector<RunValue> given;
+  for (const Literal& input : inputs) given.push_back(RunValue::borrowed(input));
+  RunResult result = Runner(graph, executable, program, true).run(std::move(given), progress);
   result.computations = std::move(computations);
   return result;
 }

@@ -1,6 +1,8 @@
 #include "runtime/run_values.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 #include <utility>
 
 #include "analysis/facts/facts.h"
@@ -20,19 +22,61 @@ bool is_source(const Node& owner) {
 
 }  // namespace
 
+RunValue RunValue::of(Literal literal) {
+  RunValue value;
+  value.shape = literal.shape;
+  if (literal.shape.is_tuple)
+    for (Literal& element : literal.elements) value.elements.push_back(of(std::move(element)));
+  else
+    value.host = std::make_shared<const Literal>(std::move(literal));
+  return value;
+}
+
+RunValue RunValue::borrowed(const Literal& literal) {
+  RunValue value;
+  value.shape = literal.shape;
+  if (literal.shape.is_tuple)
+    for (const Literal& element : literal.elements) value.elements.push_back(borrowed(element));
+  else
+    value.host = std::shared_ptr<const Literal>(std::shared_ptr<const Literal>(), &literal);
+  return value;
+}
+
+RunValues::RunValues(const Computation& computation, Backend& backend)
+    : computation_(computation), backend_(backend) {
+  std::map<std::pair<NodeId, std::int64_t>, int> names;  // of a parameter's element
+  std::set<NodeId> whole;                                // tuples that are named as a whole
+  for (const Node& node : computation.nodes) {
+    if (node.attrs.updated != nullptr) updated_.insert(storage_of(computation, node.id));
+    if (node.op == Op::kGetTupleElement)
+      ++names[{node.operands[0], node.attrs.tuple_index}];
+    else
+      whole.insert(node.operands.begin(), node.operands.end());
+  }
+  for (const Node& node : computation.nodes)
+    if (node.op == Op::kGetTupleElement && computation.node(node.operands[0]).op == Op::kParameter &&
+        !whole.contains(node.operands[0]) && node.operands[0] != computation.root &&
+        names.at({node.operands[0], node.attrs.tuple_index}) == 1)
+      alone_.insert(node.id);
+}
+
 bool RunValues::is_written_once(const Node& owner) const {
   return is_source(owner) || staying_.contains(owner.id);
+}
+
+std::size_t RunValues::bytes_of(const Node& owner) const {
+  return static_cast<std::size_t>(std::max<std::int64_t>(1, owner.shape.byte_size()));
 }
 
 DeviceAddress RunValues::address(NodeId op) {
   const NodeId owner = storage_of(computation_, op);
   const Node& node = computation_.node(owner);
   SW_CHECK(!ended_.contains(owner), "{} is used after the last step that touches its buffer", node.name);
-  const auto known = buffers_.find(owner);
-  if (known != buffers_.end()) return known->second.address();
-  const auto bytes = static_cast<std::size_t>(std::max<std::int64_t>(1, node.shape.byte_size()));
-  const MemoryUse use = is_written_once(node) ? MemoryUse::kSource : MemoryUse::kValue;
-  return buffers_.try_emplace(owner, backend_, bytes, node.name, use).first->second.address();
+  std::shared_ptr<DeviceBuffer>& buffer = buffers_[owner];
+  if (buffer == nullptr)
+    buffer = std::make_shared<DeviceBuffer>(backend_, bytes_of(node), node.name,
+                                            is_written_once(node) ? MemoryUse::kSource : MemoryUse::kValue);
+  return buffer->address();
 }
 
 void RunValues::end(NodeId owner) {
@@ -40,65 +84,92 @@ void RunValues::end(NodeId owner) {
   if (!backend_.keeps_sources() || !is_written_once(computation_.node(owner))) buffers_.erase(owner);
 }
 
-Literal RunValues::download(NodeId op) {
-  Literal literal = Literal::zeros(buffer_shape(computation_.node(op)));
-  backend_.read(address(op), literal.bytes);
-  return literal;
+void RunValues::place(NodeId owner, RunValue value) {
+  if (value.device == nullptr) return upload(owner, *value.host);
+  // One holder is `value`; what updates the array in place may not be seen by others.
+  if (updated_.contains(owner) && value.device.use_count() > 1)
+    return backend_.copy(address(owner), value.device->address(), bytes_of(computation_.node(owner)));
+  buffers_[owner] = std::move(value.device);
 }
 
 void RunValues::upload_source(NodeId owner) {
   const Node& node = computation_.node(owner);
   if (!is_source(node) || node.shape.is_tuple || !uploaded_.insert(owner).second) return;
   if (plan_role(node) == PlanRole::kSource)
-    upload(owner, source_value(node));
+    place(owner, source(node));
   else
-    upload(owner, element_value(node));
+    place(owner, element(node));
 }
 
-const Literal* RunValues::held_tuple(const Node& node) const {
-  if (const auto made = tuples_.find(node.id); made != tuples_.end()) return &made->second;
-  if (plan_role(node) == PlanRole::kSource) return &source_value(node);
+RunValue* RunValues::held_tuple(const Node& node) {
+  if (const auto made = made_.find(node.id); made != made_.end()) return &made->second;
+  if (plan_role(node) == PlanRole::kSource) return &source(node);
   if (node.op != Op::kGetTupleElement) return nullptr;
-  const Literal* from = held_tuple(computation_.node(node.operands[0]));
+  RunValue* from = held_tuple(computation_.node(node.operands[0]));
   return from == nullptr ? nullptr : &from->elements.at(static_cast<std::size_t>(node.attrs.tuple_index));
 }
 
-Literal RunValues::element_value(const Node& node) {
+RunValue RunValues::element(const Node& node) {
   SW_CHECK(!node.operands.empty(), "{} ({}) has no value", node.name, def(node.op).name);
-  if (node.op != Op::kGetTupleElement) return value(node.operands[0]);
+  if (node.op != Op::kGetTupleElement) return held(node.operands[0]);
   const Node& from = computation_.node(node.operands[0]);
   const auto index = static_cast<std::size_t>(node.attrs.tuple_index);
-  if (const Literal* held = held_tuple(from)) return held->elements.at(index);
-  if (from.op == Op::kTuple) return value(from.operands.at(index));
-  return std::move(value(from.id).elements.at(index));
+  // What nobody else asks for is taken out of the tuple.
+  if (RunValue* tuple = held_tuple(from))
+    return alone_.contains(node.id) ? std::move(tuple->elements.at(index)) : tuple->elements.at(index);
+  if (from.op == Op::kTuple) return held(from.operands.at(index));
+  return std::move(held(from.id).elements.at(index));
 }
 
-Literal RunValues::tuple_value(const Node& node) {
-  if (const Literal* held = held_tuple(node)) return *held;
-  if (node.op != Op::kTuple) return element_value(node);
-  Literal tuple;
+RunValue RunValues::tuple(const Node& node) {
+  if (const RunValue* held = held_tuple(node)) return *held;
+  if (node.op != Op::kTuple) return element(node);
+  RunValue tuple;
   tuple.shape = node.shape;
-  for (NodeId operand : node.operands) tuple.elements.push_back(value(operand));
+  for (const NodeId operand : node.operands) tuple.elements.push_back(held(operand));
   return tuple;
 }
 
-const Literal& RunValues::source_value(const Node& node) const {
-  if (node.op == Op::kParameter) return inputs_[static_cast<std::size_t>(node.attrs.parameter_number)];
+RunValue& RunValues::source(const Node& node) {
+  if (node.op == Op::kParameter) return inputs_.at(static_cast<std::size_t>(node.attrs.parameter_number));
   SW_CHECK(node.attrs.literal != nullptr, "{} is not a parameter or constant", node.name);
-  return *node.attrs.literal;
+  const auto [at, fresh] = made_.try_emplace(node.id);
+  if (fresh) at->second = RunValue::borrowed(*node.attrs.literal);
+  return at->second;
 }
 
-Literal RunValues::value(NodeId id) {
-  if (computation_.node(id).shape.is_tuple) return tuple_value(computation_.node(id));
-  upload_source(storage_of(computation_, id));
-  return download(id);
+RunValue RunValues::held(NodeId id) {
+  const Node& node = computation_.node(id);
+  if (node.shape.is_tuple) return tuple(node);
+  const NodeId owner = storage_of(computation_, id);
+  upload_source(owner);
+  RunValue value;
+  value.shape = buffer_shape(node);
+  static_cast<void>(address(owner));
+  value.device = buffers_.at(owner);
+  return value;
 }
 
-void RunValues::keep(const Node& node, Literal result) {
+Literal RunValues::literal(const RunValue& value) {
+  if (value.host != nullptr) return *value.host;
+  Literal literal;
+  if (value.shape.is_tuple) {
+    literal.shape = value.shape;
+    for (const RunValue& element : value.elements) literal.elements.push_back(this->literal(element));
+    return literal;
+  }
+  literal = Literal::zeros(value.shape);
+  backend_.read(value.device->address(), literal.bytes);
+  return literal;
+}
+
+Literal RunValues::value(NodeId id) { return literal(held(id)); }
+
+void RunValues::keep(const Node& node, RunValue result) {
   if (node.shape.is_tuple)
-    tuples_.emplace(node.id, std::move(result));
+    made_.insert_or_assign(node.id, std::move(result));
   else
-    upload(node.id, result);
+    place(node.id, std::move(result));
 }
 
 }  // namespace stitchwork

@@ -388,6 +388,8 @@ Explanation explain_planned(const Graph& graph, const FusionPlan& plan, const st
   result.op = node.name;
   result.opcode = def(node.op).name;
   result.shape = to_text(node.shape);
+  if (const UpdatedArray* array = node.attrs.updated.get())
+    result.updates = fmt::format("{} = {}", computation.node(array->op).name, to_text(array->shape));
   const auto users = computation.users();
   const Device& target = device(plan.device);
   const PlanView view(graph, plan, op);

@@ -49,6 +49,7 @@ struct Refusal {
 
 struct Explanation {
   std::string op, opcode, shape;
+  std::string updates;  ///< of an update in place: the array, "get-tuple-element.5 = f32[300,32,250]"
   /// Where the name asked for is no op's any more: what became of it while the model was read, and when the
   /// planner rewrote it, a line a step.
   /// With nothing left of it, all else is empty.

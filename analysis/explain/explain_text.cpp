@@ -42,6 +42,9 @@ std::string to_text(const Explanation& explanation) {
   for (const std::string& step : explanation.became) text += step + "\n";
   if (explanation.opcode.empty()) return text;
   text += fmt::format("{} = {} {}\n", explanation.op, explanation.shape, explanation.opcode);
+  if (!explanation.updates.empty())
+    text += fmt::format("a slice of {}, an array of the loop's state, written where that lies\n",
+                        explanation.updates);
   if (!explanation.step.empty()) text += explanation.step + "\n";
   if (!explanation.library_time.empty()) text += explanation.library_time + "\n";
   if (explanation.placements.size() > 1)

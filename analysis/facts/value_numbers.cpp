@@ -80,6 +80,19 @@ Shape plain(const Shape& shape) {
   return result;
 }
 
+/// What hands arrays on whatever their shapes are: compilers leave dimensions of one element out of a loop's
+/// state.
+bool hands_on(Op op) {
+  return op == Op::kParameter || op == Op::kTuple || op == Op::kGetTupleElement || op == Op::kWhile;
+}
+
+Shape squeezed(const Shape& shape) {
+  if (!shape.is_tuple) return Shape::array(shape.dtype, Squeezed(shape.dims).extents);
+  Shape result = shape;
+  for (Shape& element : result.elements) element = squeezed(element);
+  return result;
+}
+
 /// An op of whose one operand each element is one of the result's.
 bool only_moves(const Node& node, const Node& operand) {
   const OpClass cls = def(node.op).cls;
@@ -238,8 +251,12 @@ int ValueNumbers::value(const Graph& graph, const Computation& computation, cons
     for (const auto& of_lhs : {dims.lhs_batch, dims.lhs_contracting}) add_numbers(key, lhs.of(of_lhs));
     for (const auto& of_rhs : {dims.rhs_batch, dims.rhs_contracting}) add_numbers(key, rhs.of(of_rhs));
   } else if (node.op != Op::kConstant || node.attrs.literal == nullptr) {
-    for (const NodeId operand : node.operands) key += to_text(plain(computation.node(operand).shape));
-    key += to_text(plain(node.shape)) + values_text(node);
+    const auto shape_text = [&](NodeId id) {
+      const Shape& shape = computation.node(id).shape;
+      return to_text(hands_on(node.op) ? squeezed(shape) : plain(shape));
+    };
+    for (const NodeId operand : node.operands) key += shape_text(operand);
+    key += shape_text(node.id) + values_text(node);
   } else {
     key += name(node.shape.dtype);
   }

@@ -29,10 +29,6 @@ KernelCost kernel_cost(const Graph& graph, const Device& device, const KernelPla
 /// what the group reads of other groups of its kernel is among the ops.
 double wave_us(const Graph& graph, const Device& device, const KernelPlan& alone, std::int64_t blocks);
 
-/// A device-to-device copy or a memset of so many bytes read and written: an empty kernel's time and the
-/// bytes at the sustained bandwidth.
-double transfer_us(const Device& device, double bytes);
-
 struct PlanCost {
   double predicted_us = 0;
   double once_us = 0;  ///< of steps that are done once, which nothing else here counts

@@ -10,6 +10,7 @@
 #include "analysis/judge/step_times.h"
 #include "analysis/plan/assemble.h"
 #include "analysis/plan/control_flow.h"
+#include "analysis/plan/loop_state.h"
 #include "analysis/plan/step_order.h"
 #include "analysis/plan/traffic.h"
 #include "core/base/parallel.h"
@@ -111,10 +112,6 @@ std::int64_t computed_again(const Graph& graph, const FusionPlan& plan) {
 
 }  // namespace
 
-double transfer_us(const Device& device, double bytes) {
-  return device.launch_us + bytes / (device.dram_gb_s * device.dram_efficiency * 1e3);
-}
-
 // Found by argument-dependent lookup from control_cost, so in no unnamed namespace.
 static PlanCost operator+(PlanCost a, const PlanCost& b) {
   a.predicted_us += b.predicted_us;
@@ -150,7 +147,9 @@ PlanCost own_cost(const Graph& graph, const Device& device, const FusionPlan& pl
               const auto part = parts.find(node.attrs.computations[i]);
               return part == parts.end() ? PlanCost{} : part->second;  // a plan from a file may lack it
             });
-    total.predicted_us += control_gaps_us(device, node, step.trips);
+    total.predicted_us +=
+        control_gaps_us(device, node, step.trips) + copied_state_us(graph, device, plan, step);
+    total.dram_bytes += copied_state_bytes(graph, plan, step);
   }
   return total;
 }

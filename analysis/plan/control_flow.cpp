@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "analysis/plan/loop_state.h"
 #include "core/base/error.h"
 #include "core/graph/rewrite.h"
 #include "core/passes/in_place.h"
@@ -119,7 +120,8 @@ void add_control(const Graph& graph, const Device& device, FusionPlan& plan,
                  const std::vector<ComputationPlan>& computations) {
   for_each_control(graph, plan, computations, [&](PlanStep& step, const Node& node, auto sum) {
     step.predicted_us = sum([](const FusionPlan& part) { return part.predicted_us; }) +
-                        control_gaps_us(device, node, step.trips);
+                        control_gaps_us(device, node, step.trips) +
+                        copied_state_us(graph, device, plan, step);
     plan.predicted_us += step.predicted_us;
   });
 }

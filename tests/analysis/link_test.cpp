@@ -207,5 +207,25 @@ TEST(Link, LayoutsOfResultsAreNoPartOfWhatIsComputed) {
             pair.optimised.entry_computation().root);
 }
 
+TEST(Link, DimensionsOfOneElementAreNoPartOfALoopsState) {
+  const auto scan = [](const char* bias) {
+    return fmt::format(
+        "body {{ s = (s32[], f32[4,8], {0}) parameter(0)  i = s32[] get-tuple-element(s), index=0\n"
+        "  h = f32[4,8] get-tuple-element(s), index=1  b = {0} get-tuple-element(s), index=2\n"
+        "  one = s32[] constant(1)  j = s32[] add(i, one)  flat = f32[8] reshape(b)\n"
+        "  w = f32[4,8] broadcast(flat), dimensions={{1}}\n"
+        "  t = f32[4,8] add(h, w)  ROOT r = (s32[], f32[4,8], {0}) tuple(j, t, b) }}\n"
+        "cond {{ s = (s32[], f32[4,8], {0}) parameter(0)  i = s32[] get-tuple-element(s), index=0\n"
+        "  n = s32[] constant(5)  ROOT l = pred[] compare(i, n), direction=LT }}\n"
+        "ENTRY e {{ x = f32[4,8] parameter(0)  y = f32[8] parameter(1)  z = s32[] constant(0)\n"
+        "  v = {0} reshape(y)  st = (s32[], f32[4,8], {0}) tuple(z, x, v)\n"
+        "  loop = (s32[], f32[4,8], {0}) while(st), condition=cond, body=body\n"
+        "  ROOT out = f32[4,8] get-tuple-element(loop), index=1 }}\n",
+        bias);
+  };
+  const Pair pair(scan("f32[1,8]"), scan("f32[8]"));
+  EXPECT_NE(equal_values(pair.model, pair.optimised)[at(pair.model.entry_computation().root)], kNoNode);
+}
+
 }  // namespace TEST_FILE
 }  // namespace stitchwork

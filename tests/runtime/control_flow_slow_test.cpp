@@ -26,5 +26,16 @@ TEST(RandomControlFlow, NestsOfLoopsBranchesAndCallsComputeWhatTheGraphMeans) {
   EXPECT_GT(runs.init_reads, 0);
 }
 
+TEST(RandomControlFlow, LoopsThatStackSlicesComputeWhatTheGraphMeans) {
+  SKIP_WITHOUT_COMPILER();
+  testing::ControlFlowRuns runs;
+  const testing::FuzzRange range = testing::fuzz_range(1000, 100);
+  for (std::uint32_t seed = range.first; seed < range.end; ++seed) {
+    const std::string text = testing::random_control_flow(seed, false, true);
+    EXPECT_THAT(runs.problems(text, seed, false), ::testing::IsEmpty()) << "seed " << seed << "\n" << text;
+  }
+  EXPECT_GT(runs.launches, runs.runs);
+}
+
 }  // namespace TEST_FILE
 }  // namespace stitchwork

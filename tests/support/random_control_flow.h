@@ -15,11 +15,14 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/loop_stacks.h"
+
 namespace stitchwork::testing {
 
 struct RandomControlFlowOptions {
   int depth = 3;             ///< of computations below the entry
   int control_ops = 6;       ///< of a module: loops, branches and calls
+  bool stacks = false;       ///< loops write slices of arrays of their state
   bool tuple_edges = false;  ///< parameters of the module may be tuples, its results tuples in tuples
 };
 
@@ -42,8 +45,6 @@ class RandomControlFlow {
   }
 
  private:
-  static constexpr const char* kVector = "f32[9]";
-  static constexpr const char* kMatrix = "f32[4,3]";
   static constexpr const char* kCounter = "s32[]";
   static constexpr const char* kFlag = "pred[]";
   /// What reductions and sorts name.
@@ -188,8 +189,9 @@ class RandomControlFlow {
   }
   std::string greatest(Scope& scope, const Value& a) {
     const Value least = add(scope, {"f32[]", {}}, "constant(-1e30)");
+    static constexpr const char* kAll[] = {"0", "0,1", "0,1,2"};
     return fmt::format("reduce({}, {}), dimensions={{{}}}, to_apply=larger", a.name, least.name,
-                       a.type.array == kMatrix ? "0,1" : "0");
+                       kAll[std::ranges::count(a.type.array, ',')]);
   }
 
   Value flag(Scope& scope) {
@@ -247,6 +249,8 @@ class RandomControlFlow {
     Type state = tuple_type(2);
     const std::size_t at = below(state.elements.size() + 1);
     state.elements.insert(state.elements.begin() + static_cast<std::ptrdiff_t>(at), Type{kCounter, {}});
+    for (std::size_t n = options_.stacks ? 1 + below(3) : 0; n > 0; --n)
+      state.elements.push_back(Type{kStacks[below(std::size(kStacks))].array, {}});
     std::vector<std::string> start;
     for (std::size_t i = 0; i < state.elements.size(); ++i)
       start.push_back((i == at ? first_count(scope) : of_type(scope, state.elements[i])).name);
@@ -274,9 +278,33 @@ class RandomControlFlow {
     // Not one that counts: in a loop within this one it would start from beyond the end.
     const Value next = add(scope, {kCounter, {}}, fmt::format("add({}, {})", count.name, one.name));
     std::vector<std::string> names;
-    for (std::size_t i = 0; i < state.elements.size(); ++i)
-      names.push_back(i == at ? next.name : of_type(scope, state.elements[i]).name);
+    for (std::size_t i = 0; i < state.elements.size(); ++i) {
+      const Stack* stack = below(6) == 0 ? nullptr : stack_of(state.elements[i].array);
+      names.push_back(i == at            ? next.name
+                      : stack == nullptr ? of_type(scope, state.elements[i]).name
+                                         : pushed(scope, *stack, parameter, i, count).name);
+    }
     return finish(scope, fmt::format("{} tuple({})", state.text(), fmt::join(names, ", ")));
+  }
+  /// The stack with a slice more: mostly of the element itself, which mostly nothing else reads.
+  Value pushed(Scope& scope, const Stack& stack, const Value& parameter, std::size_t index,
+               const Value& count) {
+    const Type type{stack.array, {}};
+    const Value array = below(8) == 0 ? of_type(scope, type) : element(scope, parameter, index);
+    const Value from = of_type(scope, {stack.from, {}});
+    const Value slice = add(scope, {stack.slice, {}},
+                            *stack.stretch == '\0'
+                                ? fmt::format("reshape({})", from.name)
+                                : fmt::format("broadcast({}), dimensions={{{}}}", from.name, stack.stretch));
+    const Value zero = number(scope, 0);
+    const Value start = below(4) == 0 ? number(scope, static_cast<int>(below(9))) : count;
+    std::string starts;
+    for (int d = 0; d <= std::ranges::count(type.array, ','); ++d)
+      starts += fmt::format(", {}", (d == stack.along ? start : zero).name);
+    const Value next =
+        add(scope, type, fmt::format("dynamic-update-slice({}, {}{})", array.name, slice.name, starts));
+    if (below(6) == 0) computed(scope, next);
+    return next;
   }
   std::string loop_condition(const Type& state, std::size_t at) {
     Scope scope;
@@ -403,8 +431,9 @@ class RandomControlFlow {
 
 /// With the seed's own options. Every fourth has parameters and results that are tuples, unless `flat`: a
 /// program that runs the text elsewhere may take arrays only.
-inline std::string random_control_flow(std::uint32_t seed, bool flat = false) {
+inline std::string random_control_flow(std::uint32_t seed, bool flat = false, bool stacks = false) {
   RandomControlFlowOptions options;
+  options.stacks = stacks;
   options.control_ops = 1 + static_cast<int>(seed % 6);
   options.tuple_edges = !flat && seed % 4 == 3;
   return RandomControlFlow(seed, options).text();
