@@ -299,21 +299,13 @@ class Runner {
     return runner.made();
   }
 
-  /// What a loop starts from. Buffers that nothing touches any more are its own then.
-  RunValue start_of_loop(const Node& loop) {
-    RunValue state = values_.held(loop.operands[0]);
-    for (const NodeId owner : dies_after_[done_])
-      if (owner != loop.id) values_.end(owner);
-    return state;
-  }
-
   /// Runs a loop or branch. Returns the time of all it ran, in us.
   double control(const PlanStep& step, const Node& node, RunResult& result) {
     if (!backend_.computes_results()) return sampled_control(step, node, result);
     result.host_calls.push_back(node.name);  // the host decides how it goes on
     double us = 0;
     if (node.op == Op::kWhile) {
-      RunValue state = start_of_loop(node);
+      RunValue state = values_.start_of_loop(graph_, node, dies_after_[done_]);
       us += copied_state_us(graph_, device_, executable_.plan, step);
       const std::optional<std::int64_t> trips = counted_trips(node);
       const auto goes_on = [&](std::int64_t trip) {

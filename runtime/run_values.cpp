@@ -7,6 +7,7 @@
 
 #include "analysis/facts/facts.h"
 #include "analysis/plan/assemble.h"
+#include "analysis/plan/written_state.h"
 #include "core/base/error.h"
 #include "core/passes/in_place.h"
 
@@ -148,6 +149,19 @@ RunValue RunValues::held(NodeId id) {
   static_cast<void>(address(owner));
   value.device = buffers_.at(owner);
   return value;
+}
+
+RunValue RunValues::start_of_loop(const Graph& graph, const Node& loop, std::span<const NodeId> last) {
+  RunValue state = held(loop.operands.at(0));
+  for (const NodeId owner : last)
+    if (owner != loop.id) end(owner);
+  for (const int element : state.elements.empty() ? std::vector<int>() : wholly_written(graph, loop)) {
+    RunValue& array = state.elements.at(static_cast<std::size_t>(element));
+    if (array.device != nullptr && array.device.use_count() == 1) continue;
+    const auto bytes = static_cast<std::size_t>(std::max<std::int64_t>(1, array.shape.byte_size()));
+    array = {.shape = array.shape, .device = std::make_shared<DeviceBuffer>(backend_, bytes, loop.name)};
+  }
+  return state;
 }
 
 Literal RunValues::literal(const RunValue& value) {

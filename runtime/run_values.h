@@ -51,6 +51,10 @@ class RunValues {
   /// Where it is.
   RunValue held(NodeId id);
 
+  /// What `loop` starts from; the buffers of `last` are its own then, as nothing touches them any more.
+  /// Arrays that its trips write from end to end have bytes of their own, whose contents are undefined.
+  RunValue start_of_loop(const Graph& graph, const Node& loop, std::span<const NodeId> last);
+
   /// What the host, a loop or a branch has made for `node`.
   void keep(const Node& node, RunValue result);
 

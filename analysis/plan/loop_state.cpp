@@ -7,6 +7,8 @@
 #include "analysis/plan/assemble.h"
 #include "analysis/plan/control_flow.h"
 #include "analysis/plan/plan_memory.h"
+#include "analysis/plan/written_state.h"
+#include "core/base/sorted.h"
 #include "occupancy_model/timing.h"
 
 namespace stitchwork {
@@ -44,6 +46,7 @@ std::vector<int> copied_state(const Graph& graph, const FusionPlan& plan, const 
   const Node& loop = computation.node(step.nodes.front());
   if (loop.op != Op::kWhile) return {};
   std::vector<int> copied = updated_in_place(graph, loop);
+  std::erase_if(copied, [&](int element) { return contains_sorted(wholly_written(graph, loop), element); });
   const Node& state = computation.node(loop.operands.at(0));
   if (copied.empty() || state.op != Op::kTuple) return copied;
   std::map<NodeId, int> places;  // of the state, by owner

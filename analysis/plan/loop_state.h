@@ -14,8 +14,9 @@ std::vector<int> updated_in_place(const Graph& graph, const Node& loop);
 
 /// Of those that a step of a plan of `graph`'s entry starts from, the ones that it copies before the first
 /// trip, ascending: what is no buffer of a kernel's or call's own, and what somebody reads behind the loop,
-/// or another element of its state is. (XLA inserts copies by the same need.) None of a compiler's plan,
-/// which has steps for them, and of steps that are no loops.
+/// or another element of its state is. (XLA inserts copies by the same need.) None of what its trips write
+/// from end to end (analysis/plan/written_state.h), of a compiler's plan, which has steps for them, and of
+/// steps that are no loops.
 std::vector<int> copied_state(const Graph& graph, const FusionPlan& plan, const PlanStep& step);
 /// Read and written by these copies.
 std::int64_t copied_state_bytes(const Graph& graph, const FusionPlan& plan, const PlanStep& step);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "analysis/stitching/memory_order.h"
+#include "core/base/at.h"
 
 namespace stitchwork::astitch {
 namespace {
@@ -39,7 +40,8 @@ int bytes_in_memory(const Nodes& nodes, NodeId op) {
 
 /// The members of which values of more than one element lead to `first` or from it: an optimiser's updates of
 /// many tensors are one stitch op, and a thread has elements of one tensor at a time.
-std::set<NodeId> tied_to(const Nodes& nodes, const std::vector<NodeId>& members, NodeId first) {
+/// Ascending.
+std::vector<NodeId> tied_to(const Nodes& nodes, const std::vector<NodeId>& members, NodeId first) {
   const auto one = [&](NodeId id) { return nodes[id].elements <= 1; };
   const auto ties = [&](NodeId id) {
     if (one(id)) return false;
@@ -47,15 +49,17 @@ std::set<NodeId> tied_to(const Nodes& nodes, const std::vector<NodeId>& members,
     if (nodes[id].transparent) return !std::all_of(operands.begin(), operands.end(), one);
     return std::binary_search(members.begin(), members.end(), id);
   };
-  std::set<NodeId> found{first};
-  std::vector<NodeId> open{first};
-  while (!open.empty()) {
-    const NodeId id = open.back();
-    open.pop_back();
-    for (const std::vector<NodeId>* next : {&nodes.node(id).operands, &nodes[id].users})
-      for (const NodeId other : *next)
-        if (ties(other) && found.insert(other).second) open.push_back(other);
-  }
+  std::vector<bool> seen(nodes.facts.size(), false);
+  std::vector<NodeId> found{first};
+  seen[at(first)] = true;
+  for (std::size_t next = 0; next < found.size(); ++next)
+    for (const std::vector<NodeId>* ids : {&nodes.node(found[next]).operands, &nodes[found[next]].users})
+      for (const NodeId other : *ids) {
+        if (seen[at(other)] || !ties(other)) continue;
+        seen[at(other)] = true;
+        found.push_back(other);
+      }
+  std::ranges::sort(found);
   return found;
 }
 
