@@ -253,7 +253,8 @@ void StepPrinter::store_vectors(bool in_part) {
       else if (part)
         bounds = fmt::format(", -col, {} - col", number(layout_.cols));
       out_.line(fmt::format("{}(&{}, {}{});", part ? "sw_store_part" : "sw_store",
-                            values_.place(target.buffer, offset_text(root, target)), vectors_.at(&target), bounds));
+                            values_.place(target.buffer, offset_text(root, target)), vectors_.at(&target),
+                            bounds));
     }
 }
 

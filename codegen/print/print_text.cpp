@@ -4,8 +4,10 @@
 #include <cctype>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <unordered_set>
 
+#include "core/base/arithmetic.h"
 #include "core/base/error.h"
 
 namespace stitchwork {
@@ -235,6 +237,44 @@ std::string number_text(std::int64_t value, bool wide) {
   return wide ? fmt::format("{}LL", value) : fmt::format("{}", value);
 }
 
+/// task * `tasks` + `rest`, which is less than `bound`.
+struct InTask {
+  std::int64_t tasks = 0, bound = 1;
+  std::string rest;
+};
+
+/// Nothing of what is not dimension 0, divided again and again by what leaves tasks apart.
+std::optional<InTask> in_task(const IndexExpr& expr, const IndexNames& names) {
+  if (names.task_rows <= 1 || expr.constant != 0 || expr.terms.size() != 1) return std::nullopt;
+  const IndexTerm& term = expr.terms[0];
+  if (term.coefficient != 1) return std::nullopt;
+  if (term.kind == AtomKind::kDim)
+    return term.id == 0 ? std::optional(InTask{names.task_rows, names.task_rows, "local_row"}) : std::nullopt;
+  if (term.kind != AtomKind::kFloorDiv && term.kind != AtomKind::kMod) return std::nullopt;
+  std::optional<InTask> inner = in_task(*term.inner, names);
+  if (!inner || inner->tasks % term.divisor != 0) return std::nullopt;
+  if (term.kind == AtomKind::kFloorDiv) {
+    inner->tasks /= term.divisor;
+    inner->rest =
+        inner->bound <= term.divisor ? "0" : fmt::format("sw_quotient({}, {})", inner->rest, term.divisor);
+    inner->bound = ceil_div(inner->bound, term.divisor);
+    return inner;
+  }
+  inner->tasks = 0;
+  if (inner->bound > term.divisor)
+    inner->rest = fmt::format("sw_remainder({}, {})", inner->rest, term.divisor);
+  inner->bound = std::min(inner->bound, term.divisor);
+  return inner;
+}
+
+std::string in_task_text(const InTask& at, bool wide) {
+  if (at.tasks == 0) return at.rest;
+  const std::string tasks =
+      at.tasks == 1 ? (wide ? "(long long)task" : "task") : "task * " + number_text(at.tasks, wide);
+  return at.bound == 1 ? (at.tasks == 1 ? tasks : "(" + tasks + ")")
+                       : fmt::format("({} + {})", tasks, at.rest);
+}
+
 std::string atom_text(const IndexTerm& term, const IndexMap& context, const IndexNames& names) {
   switch (term.kind) {
     case AtomKind::kDim:
@@ -243,6 +283,10 @@ std::string atom_text(const IndexTerm& term, const IndexMap& context, const Inde
       return names.runtime.at(static_cast<std::size_t>(term.id));
     case AtomKind::kFloorDiv:
     case AtomKind::kMod: {
+      IndexExpr alone;
+      alone.terms = {term};
+      alone.terms[0].coefficient = 1;
+      if (const auto at = in_task(alone, names)) return in_task_text(*at, names.wide);
       const IndexExpr& inner = *term.inner;
       const bool plain = range_of(inner, context).lo >= 0;  // then unsigned division does
       const char* function = term.kind == AtomKind::kFloorDiv

@@ -44,6 +44,10 @@ std::string accumulate_text(Op reducer, const std::string& a, const std::string&
 struct IndexNames {
   std::vector<std::string> dims, runtime;
   bool wide = false;
+  /// Where it is more than 1, dimension 0 is task * task_rows + local_row, with local_row less than
+  /// task_rows: what divides these is taken apart, so that a batch's number is the task's and nothing is
+  /// divided for it.
+  std::int64_t task_rows = 1;
 };
 std::string index_text(const IndexExpr& expr, const IndexMap& context, const IndexNames& names);
 /// The conjunction of the map's constraints, "" if it has none.

@@ -49,6 +49,9 @@ IndexNames ValuePrinter::index_names(std::size_t dims, bool local) const {
       is<mapping::Patch>(step_.mapping) ? layout_.segments > 1 : layout_.in_tile && layout_.by_parts;
   if (local && part_of_cols) names.dims[1] = "(col - first_col)";
   for (std::size_t d = 2; d < dims; ++d) names.dims.push_back(fmt::format("s{}", d - 2));
+  const bool by_threads = is<mapping::Elements>(step_.mapping) || as<mapping::OneThread>(step_.mapping);
+  if (!local && by_threads && !step_.turned && step_.filling == Filling::kInTask && !layout_.in_tile)
+    names.task_rows = layout_.task_rows;
   return names;
 }
 

@@ -87,6 +87,26 @@ TEST(AutoProducts, NothingIsSlowerThanWithCalls) {
   EXPECT_GE(fewer, 20);
 }
 
+// FusionStitching 2019, Figure 1: what the first product gives is 16 times what the model reads.
+TEST(AutoProducts, RowsOfABatchStayInABlockWhereCallsWouldMoveThem) {
+  const Graph graph = testing::dataset("fs19_fig1");
+  for (const char* on : {"v100", "a100-sxm-80", "h200"}) {
+    EXPECT_EQ(automatic::streamed_products(graph, device(on)).size(), 2u) << on;
+    EXPECT_THAT(automatic::small_products(graph, device(on)), IsEmpty()) << on;
+    const FusionPlan with = make_plan(graph, device(on), "auto", {.record_decisions = true});
+    EXPECT_LT(with.predicted_us * 1.6, 0.65 * planned(graph, "off", on).predicted_us) << on;
+    EXPECT_EQ(with.kernels.size(), 1u) << on;
+    EXPECT_EQ(with.counts.library_calls, 0) << on;
+    std::vector<std::string> told;
+    for (const Decision& decision : explain(graph, with, "dot_1").decisions)
+      if (decision.verdict.rule == "auto.product") told.push_back(decision.verdict.why);
+    EXPECT_THAT(told, ::testing::ElementsAre(HasSubstr("us by FusionStitching's templates"))) << on;
+  }
+  // An attention's products do more than they move.
+  for (const char* name : {"bert_layer", "attention"})
+    EXPECT_THAT(automatic::streamed_products(testing::dataset(name), device("a100-sxm-80")), IsEmpty());
+}
+
 TEST(AutoProducts, ExplainSaysWhatBothWaysTake) {
   const Graph graph = between(8, 64, 64);
   const FusionPlan plan = make_plan(graph, device("a100-sxm-80"), "auto", {.record_decisions = true});

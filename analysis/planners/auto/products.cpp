@@ -4,9 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <functional>
+#include <iterator>
 #include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -28,11 +29,14 @@ namespace {
 /// on a V100: operands are read again from memory), those of up to 15 us what they are estimated.
 constexpr double kMostOverheads = 4;
 
+constexpr const char* kProductsStep = "products";
+
 /// What the kernels and calls of one plan make of a part.
 struct Side {
   std::vector<KernelPlan> kernels;
   std::vector<std::vector<NodeId>> calls;
   double kernels_us = 0, calls_us = 0;
+  double error = 0;  ///< Planned::error
 
   double us() const { return kernels_us + calls_us; }
 };
@@ -48,7 +52,8 @@ struct Part {
   double gain_us() const {
     const Side &before = sides.front(), &after = sides[best];
     return before.us() - after.us() - kOtherForm * std::max(before.kernels_us, after.kernels_us) -
-           kLibraryError * (before.calls_us - std::min(before.calls_us, after.calls_us));
+           kLibraryError * (before.calls_us - std::min(before.calls_us, after.calls_us)) -
+           after.error * after.kernels_us;
   }
 };
 
@@ -58,6 +63,7 @@ class Parts {
         std::vector<Planned> plans)
       : nodes_(nodes), computation_(*nodes.computation), device_(device), tf32_(tf32) {
     for (const Planned& plan : plans) {
+      names_.push_back(plan.how);
       for (const KernelPlan& kernel : plan.kernels) join(made_by(kernel));
       for (const std::vector<NodeId>& call : plan.calls) join(call);
     }
@@ -66,6 +72,7 @@ class Parts {
       const auto side = [&](NodeId op) -> Side& {
         Part& part = parts_[sets_.find(op)];
         part.sides.resize(plans.size());
+        part.sides[p].error = plans[p].error;
         return part.sides[p];
       };
       for (KernelPlan& kernel : plans[p].kernels)
@@ -97,16 +104,20 @@ class Parts {
 
   /// Of what was recorded of the plans what is of the parts taken, and why each small product is where it is.
   std::vector<Decision> decisions(std::vector<std::vector<Decision>> of_plans) const {
-    std::vector<Decision> result;
+    std::vector<Decision> result, own;
+    for (const auto& [first, part] : parts_) record(part, own);
+    std::set<std::string> told;
+    for (const Decision& decision : own) told.insert(decision.subject);
     const auto taken_of = [&](const std::string& op) {
       const auto part = parts_.find(sets_.find(computation_.find(op)));
       return part == parts_.end() ? 0 : part->second.taken;
     };
     for (std::size_t p = 0; p < of_plans.size(); ++p)
       std::ranges::copy_if(of_plans[p], std::back_inserter(result), [&](const Decision& decision) {
+        if (decision.step == kProductsStep && told.contains(decision.subject)) return false;
         return taken_of(decision.subject) == p && (decision.object.empty() || taken_of(decision.object) == p);
       });
-    for (const auto& [first, part] : parts_) record(part, result);
+    std::ranges::move(own, std::back_inserter(result));
     return result;
   }
 
@@ -175,7 +186,7 @@ class Parts {
   void record(const Part& part, std::vector<Decision>& decisions) const {
     std::vector<std::string> ways;
     for (std::size_t p = 0; p < part.sides.size(); ++p)
-      ways.push_back(fmt::format("{:.2f} us {}", part.sides[p].us(), kPlans.at(p)));
+      ways.push_back(fmt::format("{:.2f} us {}", part.sides[p].us(), names_[p]));
     const std::string why =
         fmt::format("what it is tied to takes {}{}", fmt::join(ways, ", "),
                     part.taken == part.best ? ""
@@ -184,19 +195,17 @@ class Parts {
     for (const NodeId product : part.products)
       if (nodes_[product].role == PlanRole::kMemory)
         decisions.push_back(
-            {"products", nodes_.name(product), "",
+            {kProductsStep, nodes_.name(product), "",
              part.taken > 0 ? Verdict::yes("auto.product", why) : Verdict::no("auto.product", why)});
   }
-
-  static constexpr std::array<std::string_view, 3> kPlans = {
-      "with library calls", "as sums of several threads", "as loops of a thread"};
 
   const astitch::Nodes& nodes_;
   const Computation& computation_;
   const Device& device_;
   bool tf32_;
   DisjointSets<NodeId> sets_;
-  std::map<NodeId, Part> parts_;  ///< by the least of their ops
+  std::map<NodeId, Part> parts_;         ///< by the least of their ops
+  std::vector<std::string_view> names_;  ///< of the plans
 };
 
 }  // namespace
@@ -212,7 +221,11 @@ Planned cheaper_parts(const astitch::Nodes& nodes, const Device& device, const P
   return result;
 }
 
-std::vector<NodeId> small_products(const Graph& graph, const Device& device) {
+namespace {
+
+/// Those in which the loads of generated code take no longer than the call, and that `is`.
+template <typename Is>
+std::vector<NodeId> products_for_kernels(const Graph& graph, const Device& device, Is is) {
   const Computation& computation = graph.entry_computation();
   std::vector<NodeId> result;
   const std::vector<bool> once = once_values(computation);
@@ -223,10 +236,25 @@ std::vector<NodeId> small_products(const Graph& graph, const Device& device) {
     if (multiplications == 0) continue;
     const LibraryTime call = library_time(device, *product);
     const double loads_us = 2 * multiplications / kWarp / device.sms / (device.clock_ghz * 1e3);
-    const double overhead_us = call.launch_us + call.latency_us + device.launch_gap_us;
-    if (loads_us <= call.total_us && call.total_us <= kMostOverheads * overhead_us) result.push_back(node.id);
+    if (loads_us <= call.total_us && is(*product, call)) result.push_back(node.id);
   }
   return result;
+}
+
+}  // namespace
+
+std::vector<NodeId> small_products(const Graph& graph, const Device& device) {
+  return products_for_kernels(graph, device, [&](const auto&, const LibraryTime& call) {
+    return call.total_us <= kMostOverheads * (call.launch_us + call.latency_us + device.launch_gap_us);
+  });
+}
+
+std::vector<NodeId> streamed_products(const Graph& graph, const Device& device) {
+  return products_for_kernels(graph, device, [&](const auto& product, const LibraryTime& call) {
+    // A block has the rows of a batch in shared memory, and loops over what is contracted.
+    return product.batch > 1 && product.k <= kSerialProduct &&
+           call.total_us > kMostOverheads * (call.launch_us + call.latency_us + device.launch_gap_us);
+  });
 }
 
 }  // namespace stitchwork::automatic

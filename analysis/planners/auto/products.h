@@ -3,6 +3,7 @@
 // it would store are saved.
 #pragma once
 
+#include <string_view>
 #include <vector>
 
 #include "analysis/judge/judge.h"
@@ -18,17 +19,23 @@ struct Planned {
   std::vector<KernelPlan> kernels;
   std::vector<std::vector<NodeId>> calls;
   std::vector<Decision> decisions;
+  std::string_view how = "with library calls";  ///< it has products
+  double error = 0;  ///< by how much more than estimated its kernels may take, relative
 };
 
 /// Dots whose library calls are launch and latency for a good part, and that generated code may compute in
 /// less time, ascending.
 std::vector<NodeId> small_products(const Graph& graph, const Device& device);
 
+/// Dots of a batch whose library calls move bytes for most of their time, and that generated code may compute
+/// in less, ascending: where rows of a batch stay in a block, what they give is not stored (FusionStitching
+/// 2019, Figure 1).
+std::vector<NodeId> streamed_products(const Graph& graph, const Device& device);
+
 /// Of each part of the model, ops that kernels or calls of some plan tie together, what takes least time by
-/// more than the judge of kernels and the times of calls can be wrong, else as the first plan has it: `plans`
-/// are of the model with every product a call, with products summed by several threads, with loops of a
-/// thread. `nodes` has the products that kernels may compute as members. Where parts together would wait for
-/// each other, those that gain least stay as they are.
+/// more than the judge of kernels and the times of calls can be wrong, else as the first plan has it. `nodes`
+/// has the products that kernels compute as members. Where parts together would wait for each other, those
+/// that gain least stay as they are.
 Planned cheaper_parts(const astitch::Nodes& nodes, const Device& device, const PlanJudge& judge, bool tf32,
                       std::vector<Planned> plans);
 
