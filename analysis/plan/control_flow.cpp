@@ -12,10 +12,15 @@ namespace stitchwork {
 
 bool is_control(const Node& node) { return node.op == Op::kWhile || node.op == Op::kConditional; }
 
-Graph entered(const Graph& graph, ComputationId id) {
+Graph with_entry(const Graph& graph, ComputationId id) {
   Graph result = head_of(graph);
   result.computations.assign(graph.computations.begin(), graph.computations.begin() + id + 1);
   result.entry = id;
+  return result;
+}
+
+Graph entered(const Graph& graph, ComputationId id) {
+  Graph result = with_entry(graph, id);
   const bool body = std::ranges::any_of(graph.computations, [&](const Computation& caller) {
     return std::ranges::any_of(caller.nodes, [&](const Node& node) {
       return node.op == Op::kWhile && node.attrs.computations.at(1) == id;

@@ -11,8 +11,10 @@ namespace stitchwork {
 /// while and conditional.
 bool is_control(const Node& node);
 
-/// The module up to computation `id`, with that as its entry; a loop's body updates arrays of its state in
-/// place (core/passes/in_place.h). Ids of nodes and computations stay.
+/// The module up to computation `id`, with that as its entry. Ids of nodes and computations stay.
+Graph with_entry(const Graph& graph, ComputationId id);
+/// The same as it is planned and run: a loop's body updates arrays of its state in place
+/// (core/passes/in_place.h).
 Graph entered(const Graph& graph, ComputationId id);
 
 /// The computations that loops and branches reachable from the entry run, each once, callees first. The

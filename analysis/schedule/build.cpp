@@ -16,8 +16,8 @@
 #include "analysis/schedule/use_vectors.h"
 #include "analysis/schedule/values.h"
 #include "core/base/error.h"
-#include "core/passes/in_place.h"
 #include "core/base/sorted.h"
+#include "core/passes/in_place.h"
 #include "core/passes/moved.h"
 
 namespace stitchwork {

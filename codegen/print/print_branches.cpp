@@ -77,7 +77,10 @@ void ValuePrinter::print_branches(int v, const std::string& first_lane, const st
   const bool holds = holds_here(choice.at.map);
   const auto named = [&](const Access& access) {
     IndexNames names = access_names(access);
-    if (!first_lane.empty()) names.dims[lane] = fmt::format("({}{})", names.dims[lane], first_lane);
+    if (!first_lane.empty()) {
+      names.dims[lane] = fmt::format("({}{})", names.dims[lane], first_lane);
+      names.task_rows = 1;
+    }
     return names;
   };
   const auto print_inside = [&](int argument, bool known) {

@@ -50,8 +50,8 @@ IndexNames ValuePrinter::index_names(std::size_t dims, bool local) const {
   if (local && part_of_cols) names.dims[1] = "(col - first_col)";
   for (std::size_t d = 2; d < dims; ++d) names.dims.push_back(fmt::format("s{}", d - 2));
   const bool by_threads = is<mapping::Elements>(step_.mapping) || as<mapping::OneThread>(step_.mapping);
-  if (!local && by_threads && !step_.turned && step_.filling == Filling::kInTask && !layout_.in_tile)
-    names.task_rows = layout_.task_rows;
+  // Of a staged task's first vector some elements may be the task's before, so that local_row is negative.
+  if (!local && by_threads && !step_.turned && !is_staged(step_.mapping)) names.task_rows = layout_.task_rows;
   return names;
 }
 
@@ -263,8 +263,10 @@ std::string ValuePrinter::choose_expression(const Value& value) {
     // What holds for all of a vector's elements or none is asked of its first: compilers then ask once.
     const auto lane = static_cast<std::size_t>(layout_.lane_dim);
     if (in_vectors() && value.scope < 0 && value.depth > static_cast<int>(lane) &&
-        layout_.holds(value.guards[i].map))
+        layout_.holds(value.guards[i].map)) {
       names.dims[lane] = fmt::format("({} - j)", names.dims[lane]);
+      names.task_rows = 1;
+    }
     const std::string condition = open_condition(value.guards[i].map, names);
     if (condition.empty() || i + 1 == value.arguments.size()) return text + argument;
     text += fmt::format("{} ? {} : ", condition, argument);

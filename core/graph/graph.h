@@ -69,7 +69,7 @@ struct Attributes {
   /// Of a parameter: every run is given the same values. No part of the text form (analysis/facts/once.h).
   bool weight = false;
   std::int64_t tuple_index = -1;
-  std::shared_ptr<const Literal> literal;  ///< constant; shared between copies of a graph, never mutated
+  std::shared_ptr<const Literal> literal;       ///< constant; shared between copies of a graph, never mutated
   std::shared_ptr<const UpdatedArray> updated;  ///< update-in-place; no part of the text form
   std::vector<ComputationId>
       computations;  ///< to_apply, calls, condition+body, branch computations: in that order

@@ -51,7 +51,8 @@ void update_in_place(Computation& body) {
   for (const NodeId id : updates) {
     Node& node = body.nodes[static_cast<std::size_t>(id)];
     node.op = Op::kUpdateInPlace;
-    node.attrs.updated = std::make_shared<UpdatedArray>(node.operands[0], std::move(node.shape));
+    node.attrs.updated =
+        std::make_shared<UpdatedArray>(UpdatedArray{node.operands[0], std::move(node.shape)});
     node.operands.erase(node.operands.begin());
     node.shape = body.node(node.operands[0]).shape;
   }

@@ -20,8 +20,8 @@ std::optional<Match> find_same(const View& view, NodeId place) {
                          node.op == Op::kCopy || node.op == Op::kConvert;
   if (!candidate || node.operands.empty() || !same_array(node.shape, view.operand(node, 0).shape))
     return std::nullopt;
-  // dynamic-update-slice: operand 0 is what it updates.
-  if (node.op == Op::kDynamicUpdateSlice) return std::nullopt;
+  // dynamic-update-slice: operand 0 is what it updates; update-in-place: it is stored elsewhere.
+  if (node.op == Op::kDynamicUpdateSlice || node.op == Op::kUpdateInPlace) return std::nullopt;
   const std::optional<IndexMap> map = operand_map(view.computation(), place, 0);
   if (!map || !map->is_identity()) return std::nullopt;
   return Match{{place}};

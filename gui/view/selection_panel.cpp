@@ -314,7 +314,10 @@ QString SelectionPanel::op_html(const PlannedModel& planned, const Selection& s)
     if (key == "source_file") html += row(tr("Source"), as_html(value));
   QString operands;
   for (NodeId operand : node.operands) operands += op_link(operand) + " ";
-  html += row(tr("Operands"), operands) + "</table>";
+  html += row(tr("Operands"), operands);
+  if (const UpdatedArray* array = node.attrs.updated.get())
+    html += row(tr("Written to"), op_link(array->op) + " " + as_html(to_text(array->shape)));
+  html += "</table>";
   html += QString("<p><code>%1</code></p>").arg(as_html(to_text(part.graph(), part.entry(), node)).left(600));
   return html;
 }

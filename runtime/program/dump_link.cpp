@@ -50,7 +50,7 @@ using SameComputations = std::map<ComputationId, SameComputation>;
 void find_same(const Graph& given, const Graph& model, ComputationId theirs, ComputationId ours,
                SameComputations& found) {
   if (found.contains(theirs)) return;
-  const std::vector<Ids> ops = same_ops(entered(given, theirs), entered(model, ours));
+  const std::vector<Ids> ops = same_ops(with_entry(given, theirs), with_entry(model, ours));
   found[theirs] = {ours, ops};
   for (const Node& node : given.computation(theirs).nodes) {
     if (!is_control(node) || ops[at(node.id)].empty()) continue;

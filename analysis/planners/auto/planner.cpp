@@ -326,9 +326,9 @@ Planned with_products(const Graph& graph, const Device& device, const astitch::O
                                   std::move(plans));
 }
 
-/// Simulated: the kernel of fs19_fig1, whose products are of 145 million elements, takes 1.44 times what it
-/// is estimated on a V100, 1.56 times on an A100 and on an H200 (indices take instructions that the estimate
-/// does not know).
+/// By how much more than estimated kernels of these products take: that of fs19_fig1, of 145 million
+/// elements, simulated 1.44 times its estimate on a V100, 1.56 times on an A100 and on an H200 (indices take
+/// instructions that the estimate does not know).
 constexpr double kTemplateError = 0.6;
 
 /// FusionStitching's kernels (2019) in place of those parts of the plan that they compute faster: its

@@ -138,7 +138,7 @@ std::string Region::in_model(const std::string& op) const {
 std::vector<Region> regions(const Graph& graph) {
   std::vector<Region> result;
   for (const ComputationId id : rewriting::running_computations(graph)) {
-    const Graph own = id == graph.entry ? graph : entered(graph, id);
+    const Graph own = id == graph.entry ? graph : with_entry(graph, id);
     for (Region& region : Finder(own, graph.computation(id).name).run()) result.push_back(std::move(region));
   }
   return result;

@@ -93,8 +93,8 @@ double reads(const Computation& computation, const Node& node, std::size_t i) {
 }
 
 bool ends_reuse(Op op) {
-  return op == Op::kConcatenate || op == Op::kDynamicUpdateSlice || op == Op::kUpdateInPlace || op == Op::kPad || op == Op::kReduce ||
-         op == Op::kReduceWindow;
+  return op == Op::kConcatenate || op == Op::kDynamicUpdateSlice || op == Op::kUpdateInPlace ||
+         op == Op::kPad || op == Op::kReduce || op == Op::kReduceWindow;
 }
 
 auto order(const Use& use) { return std::pair(use.value, use.place); }
