@@ -77,10 +77,7 @@ void ValuePrinter::print_branches(int v, const std::string& first_lane, const st
   const bool holds = holds_here(choice.at.map);
   const auto named = [&](const Access& access) {
     IndexNames names = access_names(access);
-    if (!first_lane.empty()) {
-      names.dims[lane] = fmt::format("({}{})", names.dims[lane], first_lane);
-      names.task_rows = 1;
-    }
+    if (!first_lane.empty()) names.rename(lane, fmt::format("({}{})", names.dims[lane], first_lane));
     return names;
   };
   const auto print_inside = [&](int argument, bool known) {

@@ -243,15 +243,16 @@ struct InTask {
   std::string rest;
 };
 
-/// Nothing of what is not dimension 0, divided again and again by what leaves tasks apart.
-std::optional<InTask> in_task(const IndexExpr& expr, const IndexNames& names) {
-  if (names.task_rows <= 1 || expr.constant != 0 || expr.terms.size() != 1) return std::nullopt;
-  const IndexTerm& term = expr.terms[0];
-  if (term.coefficient != 1) return std::nullopt;
+/// Of the term's atom; nothing of what is not dimension 0, divided again and again by what leaves tasks
+/// apart.
+std::optional<InTask> in_task(const IndexTerm& term, const IndexNames& names) {
+  if (names.task_rows <= 1) return std::nullopt;
   if (term.kind == AtomKind::kDim)
     return term.id == 0 ? std::optional(InTask{names.task_rows, names.task_rows, "local_row"}) : std::nullopt;
   if (term.kind != AtomKind::kFloorDiv && term.kind != AtomKind::kMod) return std::nullopt;
-  std::optional<InTask> inner = in_task(*term.inner, names);
+  const IndexExpr& of = *term.inner;
+  if (of.constant != 0 || of.terms.size() != 1 || of.terms[0].coefficient != 1) return std::nullopt;
+  std::optional<InTask> inner = in_task(of.terms[0], names);
   if (!inner || inner->tasks % term.divisor != 0) return std::nullopt;
   if (term.kind == AtomKind::kFloorDiv) {
     inner->tasks /= term.divisor;
@@ -283,10 +284,7 @@ std::string atom_text(const IndexTerm& term, const IndexMap& context, const Inde
       return names.runtime.at(static_cast<std::size_t>(term.id));
     case AtomKind::kFloorDiv:
     case AtomKind::kMod: {
-      IndexExpr alone;
-      alone.terms = {term};
-      alone.terms[0].coefficient = 1;
-      if (const auto at = in_task(alone, names)) return in_task_text(*at, names.wide);
+      if (const auto at = in_task(term, names)) return in_task_text(*at, names.wide);
       const IndexExpr& inner = *term.inner;
       const bool plain = range_of(inner, context).lo >= 0;  // then unsigned division does
       const char* function = term.kind == AtomKind::kFloorDiv

@@ -48,6 +48,12 @@ struct IndexNames {
   /// task_rows: what divides these is taken apart, so that a batch's number is the task's and nothing is
   /// divided for it.
   std::int64_t task_rows = 1;
+
+  /// To the index of another element.
+  void rename(std::size_t dim, std::string text) {
+    dims.at(dim) = std::move(text);
+    if (dim == 0) task_rows = 1;
+  }
 };
 std::string index_text(const IndexExpr& expr, const IndexMap& context, const IndexNames& names);
 /// The conjunction of the map's constraints, "" if it has none.

@@ -61,7 +61,7 @@ IndexNames ValuePrinter::place_names(const Value& value) const {
   const bool part = step_.turned && layout_.by_parts;
   if (value.local && part &&
       kernel_.buffers[static_cast<std::size_t>(value.buffer)].space != MemorySpace::kShared)
-    names.dims[0] = "(first_col + local_row)";
+    names.rename(0, "(first_col + local_row)");
   return names;
 }
 
@@ -263,10 +263,8 @@ std::string ValuePrinter::choose_expression(const Value& value) {
     // What holds for all of a vector's elements or none is asked of its first: compilers then ask once.
     const auto lane = static_cast<std::size_t>(layout_.lane_dim);
     if (in_vectors() && value.scope < 0 && value.depth > static_cast<int>(lane) &&
-        layout_.holds(value.guards[i].map)) {
-      names.dims[lane] = fmt::format("({} - j)", names.dims[lane]);
-      names.task_rows = 1;
-    }
+        layout_.holds(value.guards[i].map))
+      names.rename(lane, fmt::format("({} - j)", names.dims[lane]));
     const std::string condition = open_condition(value.guards[i].map, names);
     if (condition.empty() || i + 1 == value.arguments.size()) return text + argument;
     text += fmt::format("{} ? {} : ", condition, argument);

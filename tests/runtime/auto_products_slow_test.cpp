@@ -6,6 +6,7 @@
 #include <random>
 
 #include "analysis/facts/facts.h"
+#include "analysis/planners/auto/products.h"
 #include "analysis/planners/planner.h"
 #include "tests/runtime/on_fake_gpu.h"
 #include "tests/support/astra_graphs.h"
@@ -79,6 +80,52 @@ TEST(AutoProductRuns, WhatFollowsColumnsInVectorsChoosesByItsRow) {
   const RunResult run = run_simulated(graph, on, compile(graph, on, plan, {.ptxas = false}), inputs);
   const CheckResult check = Judge(graph, inputs).check(run.outputs);
   EXPECT_TRUE(check.ok) << check.message;
+}
+
+/// Rows of batches: a product, its softmax without a maximum, and a product of that.
+std::string attention_like(std::int64_t batch, std::mt19937& random) {
+  const std::int64_t rows = 8 + random() % 113, cols = 8 + random() % 113;
+  const std::int64_t inner = 1 + random() % 12, outer = 1 + random() % 12;
+  return fmt::format(R"(
+    q = f32[{0},{1},{3}] parameter(0)
+    k = f32[{0},{3},{2}] parameter(1)
+    v = f32[{0},{2},{4}] parameter(2)
+    zero = f32[] constant(0)
+    s = f32[{0},{1},{2}] dot(q, k), lhs_batch_dims={{0}}, rhs_batch_dims={{0}}, lhs_contracting_dims={{2}}, rhs_contracting_dims={{1}}
+    x = f32[{0},{1},{2}] exponential(s)
+    r = f32[{0},{1}] reduce(x, zero), dimensions={{2}}, to_apply=sum
+    w = f32[{0},{1},{2}] broadcast(r), dimensions={{0,1}}
+    p = f32[{0},{1},{2}] divide(x, w)
+    ROOT o = f32[{0},{1},{4}] dot(p, v), lhs_batch_dims={{0}}, rhs_batch_dims={{0}}, lhs_contracting_dims={{2}}, rhs_contracting_dims={{1}})",
+                     batch, rows, cols, inner, outer);
+}
+
+// Of drawn shapes, so that fs19_fig1, whose kernel gave the error of their estimate, decides nothing here.
+TEST(AutoProductRuns, TemplatesAreTakenWhereTheyAreFaster) {
+  SKIP_WITHOUT_COMPILER();
+  const testing::FuzzRange range = testing::fuzz_range(0, 24);
+  int taken = 0;
+  for (std::uint32_t seed = range.first; seed < range.end; ++seed) {
+    std::mt19937 random(seed);
+    constexpr std::array kDevices = {"v100", "a100-sxm-80", "h200"};
+    const Device on = device(kDevices[random() % kDevices.size()]);
+    const std::string text = attention_like(random() % 2 == 0 ? 2048 : 4096, random);
+    const Graph graph = testing::graph_of(text);
+    if (!automatic::small_products(graph, on).empty()) continue;  // other kernels compute those
+    const FusionPlan with = make_plan(graph, on, "auto"),
+                     without = make_plan(graph, on, "auto", {.knobs = {{"products", "off"}}});
+    if (with.counts.library_calls == without.counts.library_calls) continue;
+    ++taken;
+    const std::vector<Literal> inputs = generate_inputs(graph, seed);
+    const auto simulated_us = [&](const FusionPlan& plan) {
+      RunOptions options;
+      options.sampled = true;
+      return run_simulated(graph, on, compile(graph, on, plan, testing::compile_options()), inputs, options)
+          .total_us;
+    };
+    EXPECT_LT(simulated_us(with), simulated_us(without)) << "seed " << seed << " on " << on.id << text;
+  }
+  EXPECT_GE(taken, (range.end - range.first) / 4);
 }
 
 }  // namespace TEST_FILE
