@@ -51,6 +51,24 @@ std::optional<Op> reducer_of(const Graph& graph, const Node& node) {
   return is_product(node) ? Op::kAdd : simple_reducer(graph, applied(node));
 }
 
+bool adds_atomically(const Graph& graph, const Node& node) {
+  const Computation& computation = graph.entry_computation();
+  if (node.operands.size() != 2 || node.attrs.computations.empty()) return false;
+  if (simple_reducer(graph, applied(node)) != Op::kAdd) return false;
+  switch (node.shape.dtype) {
+    case DType::kF32:
+    case DType::kF64:
+    case DType::kS32:
+    case DType::kU32:
+    case DType::kU64:
+      break;
+    default:
+      return false;
+  }
+  const Node& init = computation.node(node.operands[1]);
+  return init.op == Op::kConstant && init.attrs.literal && init.attrs.literal->get_double(0) == 0;
+}
+
 bool is_immediate(const Computation& computation, NodeId node) {
   for (;;) {
     const Node& n = computation.node(node);

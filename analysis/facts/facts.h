@@ -49,6 +49,9 @@ NodeId initial_value(const Node& node);
 /// The operation by which a reduction accumulates: that of `simple_reducer`, of a product kAdd.
 std::optional<Op> reducer_of(const Graph& graph, const Node& node);
 
+/// Whether atomics can add up the partial results of a reduction: sums from zero of types with an atomic add.
+bool adds_atomically(const Graph& graph, const Node& node);
+
 /// Scalar constants (and broadcasts and reshapes of them) cost nothing: they are immediates in every kernel
 /// that reads them, also where some kernel materialises them for a library call or a graph result.
 bool is_immediate(const Computation& computation, NodeId node);

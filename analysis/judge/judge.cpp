@@ -16,12 +16,12 @@ bool is_any(const KernelPlan& kernel, bool (*is)(const Group&)) {
   return std::any_of(kernel.groups.begin(), kernel.groups.end(), is);
 }
 
-bool adds_atomically(const Group& group) { return combines_atomically(group.mapping); }
+bool by_atomics(const Group& group) { return combines_atomically(group.mapping); }
 
 Simplicity simplicity(const KernelPlan& kernel) {
   const bool copies = is_any(kernel, [](const Group& g) { return copy_depth(g.mapping) > 0; });
   const bool staged = is_any(kernel, [](const Group& g) { return is_staged(g.mapping); });
-  const bool clusters = kernel.launch.cluster > 1, atomics = is_any(kernel, adds_atomically);
+  const bool clusters = kernel.launch.cluster > 1, atomics = is_any(kernel, by_atomics);
   Simplicity result;
   result.grid_barriers = kernel.launch.grid_barriers;
   result.kinds_of_sync = static_cast<int>(kernel.launch.grid_barriers > 0) + static_cast<int>(clusters) +
@@ -39,7 +39,7 @@ Simplicity simplicity(const KernelPlan& kernel) {
 double memsets_us(const Computation& computation, const Device& device, const KernelPlan& kernel) {
   double us = 0;
   for (const Group& group : kernel.groups) {
-    if (!adds_atomically(group)) continue;
+    if (!by_atomics(group)) continue;
     for (const NodeId id : materialised(group)) {
       const Node& node = computation.node(id);
       if (is_reduction(node))

@@ -10,7 +10,7 @@
 namespace stitchwork {
 namespace {
 
-KernelPlan kernel_of(const Computation& computation, const Node& node) {
+KernelPlan kernel_of(const Graph& graph, const Device& device, const Node& node) {
   KernelPlan kernel;
   kernel.ops = {node.id};
   kernel.schemes[node.id] = Scheme::kIndependent;
@@ -18,11 +18,11 @@ KernelPlan kernel_of(const Computation& computation, const Node& node) {
   Group group;
   group.dominant = node.id;
   group.ops = {node.id};
-  const Dealt natural = natural_mapping(computation, node);
-  group.mapping = natural.mapping;
-  group.deal = natural.deal;
+  const Dealt dealt = eager_mapping(graph, device, node);
+  group.mapping = dealt.mapping;
+  group.deal = dealt.deal;
   kernel.groups.push_back(std::move(group));
-  finish_plain_launch(computation, kernel);
+  finish_plain_launch(graph.entry_computation(), kernel);
   return kernel;
 }
 
@@ -35,7 +35,7 @@ FusionPlan plan_unfused(const Graph& graph, const Device& device, const PlanOpti
   for (const Node& node : computation.nodes) {
     // A copy alone is a device-to-device copy, not a kernel.
     if (plan_role(node) != PlanRole::kMemory || node.op == Op::kCopy) continue;
-    kernels.push_back(kernel_of(computation, node));
+    kernels.push_back(kernel_of(graph, device, node));
     if (options.record_decisions)
       decisions.push_back(
           {"scope", node.name, "", Verdict::yes("unfused.one-op-a-kernel", "every op is a kernel")});

@@ -22,6 +22,9 @@ constexpr int kElementBlock = 256;
 /// Rows too short to share a warp: a thread each.
 /// Shorter than a warp, because lanes without a column would idle.
 constexpr std::int64_t kSerialColumns = 32;
+/// Elements a thread of a reduction that is split among blocks: PyTorch's least, and most where blocks are
+/// few (aten/src/ATen/native/cuda/Reduce.cuh, setReduceConfig).
+constexpr std::int64_t kLeastPerThread = 16, kMostPerThread = 256;
 
 Dealt one_task_a_block(const Mapping& mapping) { return {mapping, deal_to(mapping, task_count(mapping))}; }
 
@@ -57,6 +60,25 @@ Dealt natural_mapping(const Computation& computation, const Node& node) {
   if (shape.cols < kSerialColumns) return thread_a_row_mapping(shape.rows, shape.cols, kElementBlock);
   if (shape.row_reduce) return block_a_row_mapping(shape.rows, shape.cols, shape.cols);
   return column_tile_mapping(shape.rows, shape.cols, 1);
+}
+
+Dealt eager_mapping(const Graph& graph, const Device& device, const Node& node) {
+  const Dealt whole = natural_mapping(graph.entry_computation(), node);
+  if (!is_reduction(node) || is<mapping::OneThread>(whole.mapping) || !adds_atomically(graph, node))
+    return whole;
+  const ReductionSize shape = reduction_size(graph.entry_computation(), node.id);
+  const std::int64_t elements = ceil_div(shape.cols, std::int64_t{threads_a_row(whole.mapping)});
+  const std::int64_t blocks = whole.deal.blocks();
+  const std::int64_t held =
+      std::int64_t{device.sms} * (device.max_threads_per_sm() / block_threads(whole.mapping));
+  const std::int64_t split = std::min(held / blocks, ceil_div(elements, kLeastPerThread));
+  if (elements < kMostPerThread || split < 2) return whole;
+  if (const auto* rows = as<mapping::Lanes>(whole.mapping))
+    return one_task_a_block(mapping::Rows{
+        shape.rows, shape.cols,
+        mapping::Segments{
+            .threads = rows->threads, .vectors = {}, .count = static_cast<int>(split), .atomic = true}});
+  return column_tile_mapping(shape.rows, shape.cols, static_cast<int>(split));
 }
 
 int block_threads(const Mapping& mapping) {

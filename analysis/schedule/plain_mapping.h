@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "analysis/plan/plan.h"
+#include "occupancy_model/device.h"
 
 namespace stitchwork {
 
@@ -26,6 +27,10 @@ Dealt thread_a_row_mapping(std::int64_t rows, std::int64_t cols, int threads);
 /// neighbouring elements; a reduction a thread, a block or a column tile a row, by its shape
 /// (docs/planners/unfused.md).
 Dealt natural_mapping(const Computation& computation, const Node& node);
+
+/// Likewise, but sums whose threads would have many elements, in fewer blocks than the device holds, are
+/// split among blocks and added up by atomics, as eager frameworks split theirs (docs/planners/unfused.md).
+Dealt eager_mapping(const Graph& graph, const Device& device, const Node& node);
 
 /// Threads a block has under one of these mappings.
 int block_threads(const Mapping& mapping);

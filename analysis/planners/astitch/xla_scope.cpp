@@ -24,7 +24,7 @@ Dealt mapping_of(const Nodes& nodes, const std::vector<NodeId>& roots, NodeId le
   const int split = segments(dealt.mapping);
   if (split == 1) return dealt;
   const auto whole = std::find_if(roots.begin(), roots.end(), [&](NodeId root) {
-    return reduces(root) && !xla::adds_atomically(*nodes.graph, nodes.node(root));
+    return reduces(root) && !adds_atomically(*nodes.graph, nodes.node(root));
   });
   if (whole == roots.end()) {
     if (auto* rows = as<mapping::Segments>(dealt.mapping)) rows->atomic = true;

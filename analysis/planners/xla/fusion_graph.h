@@ -144,9 +144,6 @@ bool multi_output_fusion(FusionGraph& graph, Recorder& recorder);
 std::vector<Instruction> fused_kernels(const Graph& graph, const Constraints& constraints, Recorder& recorder,
                                        const std::vector<int>& regions = {});
 
-/// Whether atomics can add up the partial results of a reduction: sums from zero of types with an atomic add.
-bool adds_atomically(const Graph& graph, const Node& node);
-
 /// The root whose domain the kernel of these roots has: the first tiled reduction, else the first reduction,
 /// else the first.
 NodeId leading_root(const Computation& computation, const std::vector<NodeId>& roots);

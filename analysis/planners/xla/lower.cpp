@@ -50,24 +50,6 @@ Dealt tiled_mapping(const Graph& graph, NodeId dominant, const std::vector<NodeI
 
 }  // namespace
 
-bool adds_atomically(const Graph& graph, const Node& node) {
-  const Computation& computation = graph.entry_computation();
-  if (node.operands.size() != 2 || node.attrs.computations.empty()) return false;
-  if (simple_reducer(graph, applied(node)) != Op::kAdd) return false;
-  switch (node.shape.dtype) {
-    case DType::kF32:
-    case DType::kF64:
-    case DType::kS32:
-    case DType::kU32:
-    case DType::kU64:
-      break;
-    default:
-      return false;
-  }
-  const Node& init = computation.node(node.operands[1]);
-  return is_scalar_constant(init) && init.attrs.literal && init.attrs.literal->get_double(0) == 0;
-}
-
 NodeId leading_root(const Computation& computation, const std::vector<NodeId>& roots) {
   const auto first = [&](auto test) {
     const auto found =
