@@ -67,6 +67,7 @@ constexpr std::array kKnobs = {
     Knob{"score", kScores, "mixed", "patterns by traffic, by execution, or by their complexity"},
     Knob{"launch_cost", kLaunchCosts, "device", "a launch in scores: the device's gap, or the paper's 8 us"},
     Knob{"exploratory", kOnOff, "on", "patterns from large ops beside those between partition ops"},
+    Knob{"remainders", kOnOff, "on", "what patterns leave between them may be patterns, too"},
     Knob{"packing", kOnOff, "on", "patterns may have parts that no value connects"},
     Knob{"gemm_fusion", kOnOff, "on", "products of one operand, and sums of products, become one"},
     Knob{"gemm_kernels", kOnOff, "on", "the library's kernel of each product is explored"},
@@ -102,9 +103,9 @@ constexpr auto kAutoKnobs = [] {
   std::copy(kOwn.begin(), kOwn.end(), end);
   return result;
 }();
-constexpr std::array<std::string_view, 9> kIlpKnobs = {"products",    "solver",       "score",
-                                                       "launch_cost", "exploratory",  "packing",
-                                                       "mapping",     "shared_limit", "shared_reuse"};
+constexpr std::array<std::string_view, 10> kIlpKnobs = {
+    "products",   "solver",  "score",   "launch_cost",  "exploratory",
+    "remainders", "packing", "mapping", "shared_limit", "shared_reuse"};
 constexpr std::array<std::string_view, 5> kAstraKnobs = {"gemm_fusion", "gemm_kernels", "allocations",
                                                          "streams", "elementwise"};
 constexpr std::array<std::string_view, 1> kTvmKnobs = {"duplicate_cheap"};

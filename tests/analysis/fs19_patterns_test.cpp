@@ -1,4 +1,5 @@
 // Patterns of FusionStitching 2019: partition, substitution, exploration.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -70,7 +71,7 @@ TEST(Fs19Partition, ProductsArePartitionOpsByTheirTimeAndBatch) {
   batched = f32[8,16,16] dot(q, q), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={1}
   small = f32[16,16] dot(u, u), lhs_contracting_dims={1}, rhs_contracting_dims={0}
   ROOT t = (f32[4096,1024], f32[8,16,16], f32[16,16]) tuple(large, batched, small))");
-  const Partition partition = find_partition(c.ops, c.recorder);
+  const Partition partition = find_partition(c.ops, Standing::kEarly, c.recorder);
   EXPECT_EQ(partition[c.op("large")], PartitionStep::kLargeGemms);
   EXPECT_FALSE(c.ops[c.op("large")].fusible);
   EXPECT_EQ(partition[c.op("batched")], PartitionStep::kBatchedGemms);
@@ -83,23 +84,75 @@ TEST(Fs19Partition, ProductsArePartitionOpsByTheirTimeAndBatch) {
   EXPECT_FALSE(without.ops[without.op("small")].fusible);
 }
 
+std::vector<int> places(const Ops& ops, const Partition& partition) {
+  std::vector<int> place(ops.size(), -1);
+  for (std::size_t i = 0; i < partition.order.size(); ++i)
+    place[static_cast<std::size_t>(partition.order[i])] = static_cast<int>(i);
+  return place;
+}
+
 TEST(Fs19Partition, OrderIsTopologicalAndStepsNest) {
+  for (std::uint32_t seed = 0; seed < 200; ++seed)
+    for (const Standing standing : {Standing::kEarly, Standing::kLate}) {
+      Case c(canonicalize(parse_hlo(testing::random_hlo(seed), "random.hlo")));
+      const Partition partition = find_partition(c.ops, standing, c.recorder);
+      const std::vector<int> place = places(c.ops, partition);
+      for (const NodeId id : partition.order)
+        for (const NodeId producer : c.ops[id].producers)
+          ASSERT_LT(place[static_cast<std::size_t>(producer)], place[static_cast<std::size_t>(id)])
+              << "seed " << seed << ": " << c.ops.name(producer) << " before " << c.ops.name(id);
+    }
+}
+
+TEST(Fs19Partition, WhatWaitsForNothingStandsEarlyOrWhereItIsRead) {
+  Case c(R"(
+  x = f32[64,96] parameter(0)
+  m = f32[64,96] parameter(1)
+  zero = f32[] constant(0)
+  kept = f32[64,96] multiply(m, m)
+  all = f32[] reduce(x, zero), dimensions={0,1}, to_apply=sum
+  root = f32[] sqrt(all)
+  wide = f32[64,96] broadcast(root), dimensions={}
+  ROOT sum = f32[64,96] add(kept, wide))");
+  const auto is_before = [&](Standing standing) {
+    const std::vector<int> place = places(c.ops, find_partition(c.ops, standing, c.recorder));
+    return place[static_cast<std::size_t>(c.op("kept"))] < place[static_cast<std::size_t>(c.op("all"))];
+  };
+  EXPECT_TRUE(is_before(Standing::kEarly));
+  EXPECT_FALSE(is_before(Standing::kLate));
+}
+
+TEST(Fs19Partition, BetweenKernelsSegmentsMakeNoCycleWithThem) {
   for (std::uint32_t seed = 0; seed < 200; ++seed) {
     Case c(canonicalize(parse_hlo(testing::random_hlo(seed), "random.hlo")));
-    const Partition partition = find_partition(c.ops, c.recorder);
-    std::vector<int> place(c.ops.size(), -1);
-    for (std::size_t i = 0; i < partition.order.size(); ++i)
-      place[static_cast<std::size_t>(partition.order[i])] = static_cast<int>(i);
-    for (const NodeId id : partition.order)
-      for (const NodeId producer : c.ops[id].producers)
-        ASSERT_LT(place[static_cast<std::size_t>(producer)], place[static_cast<std::size_t>(id)])
-            << "seed " << seed << ": " << c.ops.name(producer) << " before " << c.ops.name(id);
+    for (const Standing standing : {Standing::kEarly, Standing::kLate}) {
+      const Partition partition = find_partition(c.ops, standing, c.recorder);
+      // Kernels: some of exploration's patterns, which are intervals of no order.
+      Contraction graph(c.ops);
+      std::vector<std::vector<NodeId>> kernels;
+      std::set<NodeId> taken;
+      const auto meets = [&](const Pattern& pattern) {
+        return std::ranges::any_of(pattern.ops, [&](NodeId id) { return taken.contains(id); });
+      };
+      for (const Pattern& pattern : exploratory_patterns(c.ops, {}, {}, c.recorder)) {
+        if (pattern.ops.size() > 3 || meets(pattern) || graph.makes_cycle(pattern.ops)) continue;
+        graph.contract(pattern.ops);
+        taken.insert(pattern.ops.begin(), pattern.ops.end());
+        kernels.push_back(pattern.ops);
+      }
+      const Partition rest = between(c.ops, partition, kernels);
+      EXPECT_TRUE(std::ranges::is_permutation(rest.order, partition.order));
+      for (const Pattern& pattern : substitution_patterns(c.ops, rest, {}, {}, c.recorder)) {
+        ASSERT_FALSE(meets(pattern)) << "seed " << seed;
+        ASSERT_FALSE(graph.makes_cycle(pattern.ops)) << "seed " << seed;
+      }
+    }
   }
 }
 
 TEST(Fs19Substitution, EveryStepPartsTheGraphFurther) {
   Case c(kChain);
-  const Partition partition = find_partition(c.ops, c.recorder);
+  const Partition partition = find_partition(c.ops, Standing::kEarly, c.recorder);
   const auto patterns = substitution_patterns(c.ops, partition, {}, {}, c.recorder);
   const auto has = [&](const std::vector<std::string>& names) {
     return Contains(Pattern{c.ids(names), PatternSource::kSubstitution});
@@ -111,7 +164,7 @@ TEST(Fs19Substitution, EveryStepPartsTheGraphFurther) {
 TEST(Fs19Substitution, DisjointPatternsOfAnyStepsNeverMakeACycle) {
   for (std::uint32_t seed = 0; seed < 200; ++seed) {
     Case c(canonicalize(parse_hlo(testing::random_hlo(seed), "random.hlo")));
-    const Partition partition = find_partition(c.ops, c.recorder);
+    const Partition partition = find_partition(c.ops, Standing::kEarly, c.recorder);
     const auto patterns = substitution_patterns(c.ops, partition, {}, {}, c.recorder);
     // Every maximal choice of disjoint ones, by the order in which they are taken.
     for (std::size_t first = 0; first < patterns.size(); ++first) {
@@ -132,14 +185,14 @@ TEST(Fs19Substitution, DisjointPatternsOfAnyStepsNeverMakeACycle) {
 
 TEST(Fs19Substitution, WithoutPackingPatternsAreConnected) {
   Case c(kChain);
-  const Partition partition = find_partition(c.ops, c.recorder);
+  const Partition partition = find_partition(c.ops, Standing::kEarly, c.recorder);
   for (const Pattern& pattern : substitution_patterns(c.ops, partition, {.packing = false}, {}, c.recorder))
     EXPECT_EQ(components(c.ops, pattern.ops).size(), 1u);
 }
 
 TEST(Fs19Substitution, SegmentsEndAtTheLimitsOfAKernel) {
   Case c(kChain);
-  const Partition partition = find_partition(c.ops, c.recorder);
+  const Partition partition = find_partition(c.ops, Standing::kEarly, c.recorder);
   const auto patterns = substitution_patterns(c.ops, partition, {.max_ops = 3}, {}, c.recorder);
   for (const Pattern& pattern : patterns) EXPECT_LE(pattern.ops.size(), 3u);
   const auto decisions = c.recorder.take();
@@ -167,6 +220,27 @@ TEST(Fs19Exploration, SeedsAreLargeAndPatternsConvex) {
                  std::binary_search(pattern.ops.begin(), pattern.ops.end(), c.op("d")));
   limits.launch_us = 1e6;
   EXPECT_TRUE(exploratory_patterns(c.ops, limits, {}, c.recorder).empty());
+}
+
+TEST(Fs19Exploration, SumsOfSeveralBlocksHaveWhatTheyAloneRead) {
+  const auto body = [](int rows) {
+    return fmt::format(R"(
+  x = f32[{0},4096] parameter(0)
+  zero = f32[] constant(0)
+  a = f32[{0},4096] tanh(x)
+  shared = f32[{0},4096] negate(x)
+  square = f32[{0},4096] multiply(a, shared)
+  sum = f32[] reduce(square, zero), dimensions={{0,1}}, to_apply=sum
+  ROOT t = (f32[], f32[{0},4096]) tuple(sum, shared))",
+                       rows);
+  };
+  Case c(body(4096)), small(body(8));
+  EXPECT_EQ(split_sums(c.ops, {}, {}),
+            (std::vector{Pattern{c.ids({"a", "square", "sum"}), PatternSource::kExploratory}}));
+  EXPECT_TRUE(split_sums(small.ops, {}, {}).empty());
+  Constraints apart;
+  apart.apart.push_back({c.op("square"), c.op("sum")});
+  EXPECT_TRUE(split_sums(c.ops, {}, apart).empty());
 }
 
 TEST(Fs19Exploration, CapsAreToldAndKept) {

@@ -12,6 +12,7 @@
 #include "analysis/planners/planner.h"
 #include "analysis/schedule/evaluations.h"
 #include "core/base/error.h"
+#include "core/base/sorted.h"
 #include "tests/support/fuzz.h"
 #include "tests/support/golden.h"
 #include "tests/support/graphs.h"
@@ -167,6 +168,68 @@ TEST(FusionStitching, WhatNeedsABarrierOfTheGridIsSeveralKernels) {
   EXPECT_EQ(trap.counts.library_calls, 2);
 }
 
+TEST(FusionStitching, SumsOfWholeArraysAreSplitAmongBlocksWithTheirInputs) {
+  const Graph graph = graph_of(R"(
+  x = f32[4096,4096] parameter(0)
+  zero = f32[] constant(0)
+  square = f32[4096,4096] multiply(x, x)
+  ROOT norm = f32[] reduce(square, zero), dimensions={0,1}, to_apply=sum)");
+  const FusionPlan tuned = planned(graph, {}), paper = planned(graph, {{"mapping", "paper"}});
+  ASSERT_EQ(tuned.kernels.size(), 1u);
+  EXPECT_EQ(tuned.counts.memsets, 1);
+  EXPECT_GE(tuned.kernels[0].launch.grid, device("v100").sms);
+  // With the paper's mapping only a kernel of the reduction alone is, as `unfused` has it.
+  EXPECT_EQ(paper.counts.memsets, static_cast<int>(paper.kernels.size()) - 1);
+  EXPECT_LT(tuned.predicted_us, 1.02 * make_plan(graph, device("v100"), "xla").predicted_us);
+}
+
+TEST(FusionStitching, WhatPatternsLeaveBetweenThemIsFusedToo) {
+  int fewer = 0;
+  for (std::uint32_t seed = 0; seed < 150; ++seed) {
+    const Graph graph = canonicalize(parse_hlo(testing::planned_hlo(seed), "random.hlo"));
+    const auto knobs = [](const char* on) {
+      return std::map<std::string, std::string>{{"score", "execution"}, {"remainders", on}};
+    };
+    const FusionPlan with = planned(graph, knobs("on")), without = planned(graph, knobs("off"));
+    EXPECT_LE(with.predicted_us, without.predicted_us * (1 + 1e-9)) << seed;
+    fewer += with.kernels.size() < without.kernels.size() ? 1 : 0;
+  }
+  EXPECT_GT(fewer, 0);
+}
+
+// A sum over the gradients of an optimiser's step stands between its first and its last ops: of each array
+// what reads no sum is computed where it is read.
+TEST(FusionStitching, UpdatesThatWaitForASumOfAllGradientsReadEachArrayOnce) {
+  std::string body = "zero = f32[] constant(0)\n", sum = "zero", results, types;
+  constexpr int kArrays = 6;
+  for (int i = 0; i < kArrays; ++i) {
+    body += fmt::format(R"(
+  m{0} = f32[1024,1024] parameter({1})
+  g{0} = f32[1024,1024] parameter({2})
+  decayed{0} = f32[1024,1024] multiply(m{0}, m{0})
+  square{0} = f32[1024,1024] multiply(g{0}, g{0})
+  part{0} = f32[] reduce(square{0}, zero), dimensions={{0,1}}, to_apply=sum
+  norm{0} = f32[] add({3}, part{0}))",
+                        i, 2 * i, 2 * i + 1, sum);
+    sum = fmt::format("norm{}", i);
+  }
+  body += fmt::format("\n  wide = f32[1024,1024] broadcast({}), dimensions={{}}", sum);
+  for (int i = 0; i < kArrays; ++i) {
+    body += fmt::format(R"(
+  scaled{0} = f32[1024,1024] multiply(g{0}, wide)
+  next{0} = f32[1024,1024] add(decayed{0}, scaled{0}))",
+                        i);
+    results += fmt::format("{}next{}", i == 0 ? "" : ", ", i);
+    types += fmt::format("{}f32[1024,1024]", i == 0 ? "" : ", ");
+  }
+  const Graph graph = graph_of(body + fmt::format("\n  ROOT t = ({}) tuple({})", types, results));
+  const FusionPlan plan = planned(graph, {{"score", "execution"}});
+  const NodeId decayed = testing::op(graph, "decayed0"), next = testing::op(graph, "next0");
+  for (const KernelPlan& kernel : plan.kernels)
+    EXPECT_EQ(contains_sorted(kernel.ops, decayed), contains_sorted(kernel.ops, next));
+  EXPECT_LT(plan.predicted_us, 1.02 * make_plan(graph, device("v100"), "xla").predicted_us);
+}
+
 TEST(FusionStitching, KernelsHaveNoBarriersScratchOrBounds) {
   for (std::uint32_t seed = 0; seed < 100; ++seed) {
     const Graph graph = canonicalize(parse_hlo(testing::random_hlo(seed), "random.hlo"));
@@ -242,6 +305,21 @@ TEST(FusionStitching, OverridesKeepApartAndBringTogether) {
       ::testing::Contains(HasSubstr("b+d")));
   const FusionPlan wide = edited(graph, {{EditKind::kBlock, {"b"}, {}, 512}});
   EXPECT_EQ(wide.kernels[0].launch.block, 512);
+}
+
+TEST(FusionStitching, MergesAreTakenThoughTheySaveNothing) {
+  // Together they are one block's; the sum alone is that of many.
+  const Graph graph = graph_of(R"(
+  x = f32[4096,4096] parameter(0)
+  zero = f32[] constant(0)
+  all = f32[] reduce(x, zero), dimensions={0,1}, to_apply=sum
+  ROOT root = f32[] sqrt(all))");
+  const std::map<std::string, std::string> knobs{{"score", "execution"}};
+  const FusionPlan free = edited(graph, {}, knobs),
+                   merged = edited(graph, {{EditKind::kMerge, {"all", "root"}, {}, 0}}, knobs);
+  EXPECT_EQ(free.counts.memory_kernels, 2);
+  EXPECT_EQ(merged.counts.memory_kernels, 1);
+  EXPECT_GT(merged.predicted_us, free.predicted_us);
 }
 
 TEST(FusionStitching, KnobsThatAreNoneAreRefused) {

@@ -23,9 +23,9 @@ std::vector<NodeId> evaluated_ops(const astitch::Nodes& nodes, const std::vector
   return result;
 }
 
-KernelPlan kernel_alone(const astitch::Nodes& nodes, NodeId op) {
+KernelPlan kernel_alone(const astitch::Nodes& nodes, const Device& device, NodeId op) {
   const Computation& computation = *nodes.computation;
-  const Dealt dealt = natural_mapping(computation, nodes.node(op));
+  const Dealt dealt = eager_mapping(*nodes.graph, device, nodes.node(op));
   std::vector<NodeId> ops = nodes[op].isolated ? std::vector{op} : evaluated_ops(nodes, {op});
   KernelPlan kernel = inlined_kernel(computation, std::move(ops), {op}, op, dealt);
   kernel.schemes[op] = Scheme::kIndependent;

@@ -11,7 +11,7 @@ namespace stitchwork::fusionstitching {
 std::vector<NodeId> evaluated_ops(const astitch::Nodes& nodes, const std::vector<NodeId>& pattern);
 
 /// The kernel that `unfused` makes of an op, but for index maps, which are evaluated in it.
-KernelPlan kernel_alone(const astitch::Nodes& nodes, NodeId op);
+KernelPlan kernel_alone(const astitch::Nodes& nodes, const Device& device, NodeId op);
 
 /// Whether an op, or what it reads, has no elements: nothing that blocks could have chunks of.
 bool is_empty(const astitch::Nodes& nodes, NodeId op);

@@ -298,7 +298,7 @@ FusionPlan plan_fusionstitching_2018(const Graph& graph, const Device& device, c
   for (const Node& node : computation.nodes)
     if (nodes[node.id].member &&
         (nodes[node.id].isolated || (astitch::is_step(nodes[node.id]) && is_empty(nodes, node.id))))
-      kernels.push_back(kernel_alone(nodes, node.id));
+      kernels.push_back(kernel_alone(nodes, device, node.id));
   mark_recomputed(kernels);
   FusionPlan plan = assemble(graph, device, "fusionstitching-2018", std::move(kernels));
   plan.decisions = recorder.take();

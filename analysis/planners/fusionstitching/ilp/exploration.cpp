@@ -6,6 +6,7 @@
 #include <set>
 
 #include "analysis/judge/cost.h"
+#include "analysis/schedule/plain_mapping.h"
 #include "core/base/interrupt.h"
 #include "core/base/sorted.h"
 
@@ -33,6 +34,26 @@ std::vector<Seed> find_seeds(const Ops& ops, const ExplorationLimits& limits) {
   std::stable_sort(seeds.begin(), seeds.end(),
                    [](const Seed& a, const Seed& b) { return a.bytes > b.bytes; });
   return seeds;
+}
+
+/// A reduction and the element-wise ops that it alone reads, directly or through each other.
+std::vector<NodeId> with_its_inputs(const Ops& ops, NodeId reduction, std::size_t most_ops) {
+  std::vector<NodeId> pattern{reduction}, open{reduction};
+  while (!open.empty() && pattern.size() < most_ops) {
+    const NodeId reader = open.back();
+    open.pop_back();
+    for (const NodeId id : ops[reader].producers) {
+      const bool taken = ops[id].fusible && ops[id].kind == OpKind::kElementwise && !ops[id].result &&
+                         pattern.size() < most_ops && !contains_sorted(pattern, id) &&
+                         std::ranges::all_of(ops[id].consumers, [&](NodeId consumer) {
+                           return contains_sorted(pattern, consumer);
+                         });
+      if (!taken) continue;
+      insert_sorted(pattern, id);
+      open.push_back(id);
+    }
+  }
+  return pattern;
 }
 
 class Exploration {
@@ -126,6 +147,20 @@ class Exploration {
 };
 
 }  // namespace
+
+std::vector<Pattern> split_sums(const Ops& ops, const ExplorationLimits& limits,
+                                const Constraints& constraints) {
+  std::vector<Pattern> patterns;
+  for (NodeId id = 0; id < static_cast<NodeId>(ops.size()); ++id) {
+    if (!is_reduction(ops[id].kind) || !ops[id].fusible ||
+        segments(eager_mapping(*ops.nodes->graph, *ops.device, ops.nodes->node(id)).mapping) == 1)
+      continue;
+    std::vector<NodeId> pattern = with_its_inputs(ops, id, limits.most_ops);
+    if (pattern.size() > 1 && !holds_apart(constraints, pattern))
+      patterns.push_back({std::move(pattern), PatternSource::kExploratory});
+  }
+  return patterns;
+}
 
 std::vector<Pattern> exploratory_patterns(const Ops& ops, const ExplorationLimits& limits,
                                           const Constraints& constraints, Recorder& recorder) {

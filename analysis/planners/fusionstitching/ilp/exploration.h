@@ -20,6 +20,11 @@ struct ExplorationLimits {
   double launch_us = 0;
 };
 
+/// Each sum that several blocks add up, with the element-wise ops that it alone reads, directly or through
+/// each other: no template of other patterns has it. Two ops or more each.
+std::vector<Pattern> split_sums(const Ops& ops, const ExplorationLimits& limits,
+                                const Constraints& constraints);
+
 /// Seeds are element-wise ops, batched gemms and reductions, those of the largest tensors first; each is
 /// explored breadth first, by NodeId. No pattern holds what overrides keep apart, and each alone can be one
 /// kernel: no path between its ops leads through others.

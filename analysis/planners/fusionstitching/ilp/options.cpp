@@ -13,6 +13,7 @@ IlpOptions read_ilp_options(const Graph& graph, const Device& device, const Plan
                       ? LaunchCost{kPaperLaunchUs, kPaperLaunchUs}
                       : LaunchCost{device.launch_gap_us, device.launch_gap_us + device.launch_us};
   result.exploratory = is("exploratory", "on");
+  result.remainders = is("remainders", "on");
   result.packing = is("packing", "on");
   result.shared_bytes = shared_limit(result, device, kPaperSharedBytes);
   return result;

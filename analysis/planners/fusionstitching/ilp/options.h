@@ -10,7 +10,7 @@ struct IlpOptions : Options {
   bool optimal = true;  ///< solver=ilp; else greedy
   ScoreKind score = ScoreKind::kMixed;
   LaunchCost launch;  ///< phi of F19 section 4.3
-  bool exploratory = true, packing = true;
+  bool exploratory = true, remainders = true, packing = true;
   std::int64_t shared_bytes = 0;  ///< of values a block may have in shared memory
 };
 

@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <ranges>
+#include <utility>
 
 namespace stitchwork::fusionstitching {
 namespace {
@@ -28,31 +31,54 @@ PartitionStep step_of(const StepFacts& facts) {
 /// What an op is sorted by: stage and whether it is a partition op, of each step in turn.
 using Stages = std::array<int, 2 * kPartitionSteps>;
 
-/// Among ops of equal stages whatever was just made possible comes next, so that a segment that has to be cut
-/// is cut between chains rather than through all of them.
+/// Among ops of equal stages what reads the last one comes next, behind what else that reads, so that a
+/// segment that has to be cut is cut between chains rather than through all of them.
 void keep_chains_together(const Ops& ops, const std::vector<Stages>& stages, std::vector<NodeId>& order) {
-  std::vector<int> missing(ops.size(), 0);
-  for (auto begin = order.begin(); begin != order.end();) {
-    const Stages& key = stages[static_cast<std::size_t>(*begin)];
-    const auto is_alike = [&](NodeId id) { return stages[static_cast<std::size_t>(id)] == key; };
-    const auto end = std::find_if_not(begin, order.end(), is_alike);
-    std::vector<NodeId> open;
-    for (auto op = begin; op != end; ++op) {
-      const auto& producers = ops[*op].producers;
-      missing[static_cast<std::size_t>(*op)] =
-          static_cast<int>(std::count_if(producers.begin(), producers.end(), is_alike));
-      if (missing[static_cast<std::size_t>(*op)] == 0) open.push_back(*op);
-    }
-    std::reverse(open.begin(), open.end());
-    for (; begin != end; ++begin) {
-      const NodeId next = open.back();
+  std::vector<bool> placed(ops.size(), false);
+  std::vector<NodeId> result;
+  result.reserve(order.size());
+  for (const NodeId first : order) {
+    std::vector<NodeId> open{first};  // each behind all that it reads, the last one next
+    while (!open.empty()) {
+      const NodeId id = open.back();
+      const auto is_open = [&](NodeId other) {
+        return !placed[static_cast<std::size_t>(other)] &&
+               stages[static_cast<std::size_t>(other)] == stages[static_cast<std::size_t>(id)];
+      };
+      const auto& producers = ops[id].producers;
+      if (const auto missing = std::ranges::find_if(producers, is_open);
+          is_open(id) && missing != producers.end()) {
+        open.push_back(*missing);
+        continue;
+      }
       open.pop_back();
-      *begin = next;
-      const auto& consumers = ops[next].consumers;
-      for (auto consumer = consumers.rbegin(); consumer != consumers.rend(); ++consumer)
-        if (is_alike(*consumer) && --missing[static_cast<std::size_t>(*consumer)] == 0)
-          open.push_back(*consumer);
+      if (!is_open(id)) continue;
+      placed[static_cast<std::size_t>(id)] = true;
+      result.push_back(id);
+      const auto& consumers = ops[id].consumers;
+      std::ranges::copy_if(consumers.rbegin(), consumers.rend(), std::back_inserter(open), is_open);
     }
+  }
+  order = std::move(result);
+}
+
+/// What waits for no partition op stands in the first stage that reads it instead of in the first of all,
+/// from where its value would have to be stored.
+void stand_by_readers(const Ops& ops, const Partition& partition, std::vector<Stages>& stages) {
+  std::vector<bool> waits(ops.size(), false);
+  for (const NodeId id : partition.order) {
+    const auto& producers = ops[id].producers;
+    waits[static_cast<std::size_t>(id)] =
+        partition[id] != PartitionStep::kNever || !ops[id].fusible ||
+        std::ranges::any_of(producers, [&](NodeId from) { return waits[static_cast<std::size_t>(from)]; });
+  }
+  for (const NodeId id : partition.order | std::views::reverse) {
+    const auto& consumers = ops[id].consumers;
+    if (waits[static_cast<std::size_t>(id)] || consumers.empty()) continue;
+    const auto stages_of = [&](NodeId of) -> const Stages& { return stages[static_cast<std::size_t>(of)]; };
+    Stages first = stages_of(*std::ranges::min_element(consumers, {}, stages_of));
+    for (std::size_t flag = 1; flag < first.size(); flag += 2) first[flag] = 0;
+    stages[static_cast<std::size_t>(id)] = first;
   }
 }
 
@@ -65,7 +91,7 @@ std::string_view name(PartitionStep step) {
   return kNames[static_cast<std::size_t>(step)];
 }
 
-Partition find_partition(const Ops& ops, Recorder& recorder) {
+Partition find_partition(const Ops& ops, Standing standing, Recorder& recorder) {
   Partition result{std::vector<PartitionStep>(ops.size(), PartitionStep::kNever), {}};
   std::vector<Stages> stages(ops.size(), Stages{});
   std::vector<bool> carries(ops.size(), false);  // names of what kernels compute
@@ -99,12 +125,54 @@ Partition find_partition(const Ops& ops, Recorder& recorder) {
           fmt::format("a {}, a partition op from the step of {} on", name(facts.kind), name(step)));
     });
   }
+  if (standing == Standing::kLate) stand_by_readers(ops, result, stages);
   std::sort(result.order.begin(), result.order.end(), [&](NodeId a, NodeId b) {
     const Stages& left = stages[static_cast<std::size_t>(a)];
     const Stages& right = stages[static_cast<std::size_t>(b)];
     return left != right ? left < right : a < b;
   });
   keep_chains_together(ops, stages, result.order);
+  return result;
+}
+
+Partition between(const Ops& ops, const Partition& partition,
+                  const std::vector<std::vector<NodeId>>& kernels) {
+  const auto at = [](NodeId id) { return static_cast<std::size_t>(id); };
+  Partition result = partition;
+  // Kernels, then ops that are in none of them.
+  std::vector<std::size_t> unit(ops.size());
+  for (std::size_t id = 0; id < unit.size(); ++id) unit[id] = kernels.size() + id;
+  for (std::size_t k = 0; k < kernels.size(); ++k)
+    for (const NodeId id : kernels[k]) {
+      unit[at(id)] = k;
+      result.step[at(id)] = PartitionStep::kLargeGemms;
+    }
+  std::vector<int> missing(kernels.size() + ops.size(), 0), stage(missing.size(), 0);
+  std::vector<std::vector<NodeId>> members(missing.size());
+  for (const NodeId id : partition.order) {
+    members[unit[at(id)]].push_back(id);
+    for (const NodeId producer : ops[id].producers)
+      missing[unit[at(id)]] += unit[at(producer)] != unit[at(id)] ? 1 : 0;
+  }
+  std::vector<std::size_t> open;
+  for (std::size_t u = 0; u < members.size(); ++u)
+    if (!members[u].empty() && missing[u] == 0) open.push_back(u);
+  while (!open.empty()) {
+    const std::size_t u = open.back();
+    open.pop_back();
+    for (const NodeId id : members[u])
+      for (const NodeId consumer : ops[id].consumers) {
+        const std::size_t reader = unit[at(consumer)];
+        if (reader == u) continue;
+        stage[reader] = std::max(stage[reader], stage[u] + (u < kernels.size() ? 1 : 0));
+        if (--missing[reader] == 0) open.push_back(reader);
+      }
+  }
+  // What a kernel reads has the kernel's stage at most: a kernel stands behind the ops of its stage.
+  std::ranges::stable_sort(result.order, {}, [&](NodeId id) {
+    const std::size_t u = unit[at(id)];
+    return std::pair(stage[u], u < kernels.size());
+  });
   return result;
 }
 

@@ -38,7 +38,16 @@ struct Partition {
   PartitionStep operator[](NodeId id) const { return step[static_cast<std::size_t>(id)]; }
 };
 
-Partition find_partition(const Ops& ops, Recorder& recorder);
+/// Where ops stand that wait for no partition op: in the first stage of all, or in the first that reads them,
+/// before which their values would have to be stored.
+enum class Standing : std::uint8_t { kEarly, kLate };
+
+Partition find_partition(const Ops& ops, Standing standing, Recorder& recorder);
+
+/// The partition where some patterns are kernels already (disjoint, making no cycle): their ops are partition
+/// ops of all steps, and the most of these patterns on a path to an op is its first stage.
+Partition between(const Ops& ops, const Partition& partition,
+                  const std::vector<std::vector<NodeId>>& kernels);
 
 std::string to_text(const Ops& ops, const Partition& partition);
 

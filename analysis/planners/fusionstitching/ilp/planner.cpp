@@ -11,17 +11,16 @@
 #include "analysis/plan/assemble.h"
 #include "analysis/planners/fusionstitching/alone.h"
 #include "analysis/planners/fusionstitching/ilp/alike.h"
-#include "analysis/planners/fusionstitching/ilp/exploration.h"
-#include "analysis/planners/fusionstitching/ilp/maps.h"
+#include "analysis/planners/fusionstitching/ilp/choose.h"
 #include "analysis/planners/fusionstitching/ilp/packing.h"
 #include "analysis/planners/fusionstitching/ilp/required.h"
-#include "analysis/planners/fusionstitching/ilp/substitution.h"
 #include "analysis/planners/fusionstitching/ilp/template_kernel.h"
 #include "analysis/planners/fusionstitching/ilp/tuned.h"
 #include "analysis/verify/verify.h"
 #include "core/base/at.h"
 #include "core/base/error.h"
 #include "core/base/parallel.h"
+#include "core/base/sorted.h"
 
 namespace stitchwork {
 namespace fusionstitching {
@@ -35,43 +34,6 @@ std::string names(const Ops& ops, const std::vector<NodeId>& pattern) {
   std::string text;
   for (const NodeId id : pattern) text += (text.empty() ? "" : ", ") + ops.name(id);
   return text;
-}
-
-/// Segments of which a loop would compute an op under too many index maps are cut.
-std::vector<Pattern> cut_within_maps(const Ops& ops, const IlpOptions& options,
-                                     const std::vector<Pattern>& segments, Recorder& recorder) {
-  std::vector<Pattern> patterns;
-  for (const Pattern& segment : segments) {
-    std::vector<std::vector<NodeId>> pieces = cut_within_maps(ops, segment.ops, options);
-    for (std::vector<NodeId>& piece : pieces) {
-      if (piece.front() != segment.ops.front())
-        recorder.add("patterns", ops.name(piece.front()), "", [&] {
-          return Verdict::no("fs19.maps",
-                             fmt::format("the segment from {} is cut before it: with it a loop would compute "
-                                         "an op at more than {} indices",
-                                         ops.name(segment.ops.front()), kMostMaps));
-        });
-      if (piece.size() > 1) patterns.push_back({std::move(piece), segment.source});
-    }
-  }
-  return patterns;
-}
-
-std::vector<Pattern> find_patterns(const Ops& ops, const IlpOptions& options, const Required& required,
-                                   Recorder& recorder) {
-  const Partition partition = find_partition(ops, recorder);
-  const std::vector<Pattern> segments =
-      substitution_patterns(ops, partition, {.packing = options.packing}, options.constraints, recorder);
-  std::vector<Pattern> patterns = cut_within_maps(ops, options, segments, recorder);
-  if (options.exploratory) {
-    ExplorationLimits limits;
-    limits.launch_us = options.launch.gap_us;
-    for (Pattern& pattern : exploratory_patterns(ops, limits, options.constraints, recorder))
-      patterns.push_back(std::move(pattern));
-  }
-  extend_to(required, ops, options.constraints, patterns);
-  remove_doubles(patterns);
-  return patterns;
 }
 
 /// What was found out about patterns, for decisions.
@@ -154,6 +116,20 @@ std::vector<std::vector<NodeId>> find_parts(const Ops& ops, const std::vector<Pa
   return parts;
 }
 
+/// Products evaluate index maps again in their kernels, but those that another kernel stores are read there:
+/// what these are made of may be in no buffer. The facts by which kernels are made.
+astitch::Nodes with_stored_maps(const Ops& ops, const std::vector<Pattern>& patterns, const Choice& choice) {
+  astitch::Nodes nodes = *ops.nodes;
+  std::map<NodeId, int> stored;
+  for (const int p : choice.patterns)
+    for (const NodeId id : outputs_of(ops, patterns[at(p)].ops)) stored.emplace(id, p);
+  for (const int p : choice.patterns)
+    for (const NodeId id : evaluated_ops(*ops.nodes, patterns[at(p)].ops))
+      if (const auto by = stored.find(id); by != stored.end() && by->second != p)
+        nodes.facts[static_cast<std::size_t>(id)].transparent = false;
+  return nodes;
+}
+
 /// The kernel of a part: the fastest by the estimate of what the knobs allow.
 KernelPlan make_kernel(const Ops& ops, const std::vector<NodeId>& part, Packer& packer,
                        const IlpOptions& options) {
@@ -162,22 +138,23 @@ KernelPlan make_kernel(const Ops& ops, const std::vector<NodeId>& part, Packer& 
   const bool alone = part.size() == 1;
   const bool wants_block = Constraints::find(options.constraints.block, part) != nullptr;
   if (alone && (!ops[part.front()].fusible || (!options.tuned && !wants_block)))
-    return kernel_alone(*ops.nodes, part.front());
+    return kernel_alone(*ops.nodes, *ops.device, part.front());
   PackedKernel packed = packer.pack(part);
-  if (alone && !packed.whole) return kernel_alone(*ops.nodes, part.front());
+  if (alone && !packed.whole) return kernel_alone(*ops.nodes, *ops.device, part.front());
   SW_CHECK(packed.whole.has_value(), "a pattern that was taken has no kernel: {}", packed.made.why);
   KernelPlan best = stitched_kernel(*ops.nodes->computation, *packed.whole);
   double us = packed.us;
   const auto offer = [&](std::optional<KernelPlan> kernel) {
     if (!kernel) return;
-    const double other = kernel_cost(*ops.nodes->graph, *ops.device, *kernel).predicted_us;
+    const double other = modelled_us(ops, *kernel);
     if (other >= us) return;
     us = other;
     best = std::move(*kernel);
   };
-  if (alone && !wants_block) offer(kernel_alone(*ops.nodes, part.front()));
+  if (alone && !wants_block) offer(kernel_alone(*ops.nodes, *ops.device, part.front()));
   if (options.tuned) {
     offer(tuned_kernel(ops, part, options));
+    offer(summed_kernel(ops, part));
     const KernelEvaluations found = evaluations(*ops.nodes->computation, best);
     best = with_vectors(*ops.nodes->graph, *ops.device, best, found).value_or(std::move(best));
   }
@@ -228,16 +205,31 @@ FusionPlan plan_fusionstitching(const Graph& graph, const Device& device, const 
   const Ops ops = find_ops(nodes, device, knobs.products);
   Recorder recorder(options.record_decisions);
   const Required required = required_sets(ops, knobs.constraints);
-  const std::vector<Pattern> patterns = find_patterns(ops, knobs, required, recorder);
+  const Partitions partitions = find_partitions(ops, recorder);
+  std::vector<Pattern> patterns = find_patterns(ops, partitions, knobs, required, recorder);
 
   Packer packer(ops, knobs);
   Scorer scorer(ops, patterns, knobs.score, knobs.launch, knobs.constraints,
                 [&](const std::vector<NodeId>& pattern, bool timed) {
                   const PackedKernel packed = packer.pack(pattern, timed);
-                  return KernelEstimate{packed.made, packed.us, packed.one_block};
+                  KernelEstimate estimate{packed.made, packed.us, packed.one_block};
+                  if (!packed.made || !knobs.tuned) return estimate;
+                  if (const auto summed = summed_kernel(ops, pattern)) {
+                    estimate.us = std::min(packed.us, modelled_us(ops, *summed));
+                    estimate.one_block = false;
+                  }
+                  return estimate;
                 });
   Scores scores;
-  for (const Pattern& pattern : patterns) scores.us.push_back(scorer.upper_bound(pattern.ops));
+  // What overrides require is taken though it saves nothing, if there is a kernel of it.
+  const auto is_required = [&](const Pattern& pattern) {
+    return std::ranges::any_of(required,
+                               [&](const auto& set) { return contains_sorted(pattern.ops, set.front()); });
+  };
+  for (const Pattern& pattern : patterns) {
+    const double most = scorer.upper_bound(pattern.ops);
+    scores.us.push_back(is_required(pattern) ? std::max(0.0, most) : most);
+  }
   scores.exact.assign(patterns.size(), false);
   Found found;
   scores.evaluate = [&](const std::vector<int>& which) {
@@ -246,16 +238,23 @@ FusionPlan plan_fusionstitching(const Graph& graph, const Device& device, const 
     std::vector<double> us;
     std::vector<PatternScore> exact = scorer.exact(asked);
     for (std::size_t i = 0; i < which.size(); ++i) {
-      us.push_back(exact[i].us);
+      const bool taken = exact[i].made && is_required(*asked[i]);
+      us.push_back(taken ? std::max(0.0, exact[i].us) : exact[i].us);
       if (recorder.enabled()) found[which[i]] = std::move(exact[i]);
     }
     return us;
   };
-  const Choice choice = knobs.optimal ? choose_optimal(ops, patterns, required, scores)
-                                      : choose_greedily(ops, patterns, required, scores);
+  const Choice choice = choose(ops, partitions, knobs, required, patterns, scorer, scores);
   record(ops, patterns, choice, scores, found, recorder);
-  FusionPlan plan = assemble(graph, device, "fusionstitching",
-                             make_kernels(ops, find_parts(ops, patterns, choice), packer, knobs));
+  const astitch::Nodes stored = with_stored_maps(ops, patterns, choice);
+  Ops of_kernels = ops;
+  of_kernels.nodes = &stored;
+  Packer kernels_packer(of_kernels, knobs);
+  const bool same = std::ranges::equal(nodes.facts, stored.facts, {}, &astitch::NodeFacts::transparent,
+                                       &astitch::NodeFacts::transparent);
+  FusionPlan plan = assemble(
+      graph, device, "fusionstitching",
+      make_kernels(of_kernels, find_parts(ops, patterns, choice), same ? packer : kernels_packer, knobs));
   require_sound(graph, device, plan, knobs);
   plan.decisions = recorder.take();
   return plan;

@@ -11,6 +11,7 @@
 #include "analysis/judge/library_cost.h"
 #include "analysis/planners/fusionstitching/alone.h"
 #include "analysis/planners/fusionstitching/ilp/alike.h"
+#include "analysis/planners/fusionstitching/ilp/tuned.h"
 #include "core/base/format.h"
 #include "core/base/parallel.h"
 #include "core/base/sorted.h"
@@ -25,7 +26,7 @@ double alone_us(const Ops& ops, NodeId op) {
   if (node.op == Op::kCopy) return transfer_us(*ops.device, call_bytes(*nodes.computation, node, true));
   if (const auto product = matrix_product(*nodes.computation, node))
     return library_time(*ops.device, *product).total_us - ops.device->launch_us;
-  return kernel_cost(*nodes.graph, *ops.device, kernel_alone(nodes, op)).predicted_us;
+  return modelled_us(ops, kernel_alone(nodes, *ops.device, op));
 }
 
 double bytes_of(const Ops& ops, NodeId id) { return static_cast<double>(ops.nodes->bytes(id)); }

@@ -256,13 +256,13 @@ Choice extend(const Ops& ops, const std::vector<Pattern>& patterns, const Requir
   return choice;
 }
 
-/// Of the patterns in which no product is; none where that program reaches a limit, too.
-Choice choose_without_products(const Ops& ops, const std::vector<Pattern>& patterns, Scores scores) {
+/// Of the patterns that are not `left_out`; none where that program reaches a limit, too.
+template <typename LeftOut>
+Choice choose_without(const Ops& ops, const std::vector<Pattern>& patterns, Scores scores,
+                      const LeftOut& left_out) {
   bool fewer = false;
   for (int p = 0; p < static_cast<int>(patterns.size()); ++p) {
-    const std::vector<NodeId>& members = patterns[at(p)].ops;
-    if (!std::any_of(members.begin(), members.end(), [&](NodeId id) { return is_product(ops[id].kind); }))
-      continue;
+    if (!left_out(patterns[at(p)])) continue;
     scores.us[at(p)] = -1;
     scores.exact[at(p)] = fewer = true;
   }
@@ -292,8 +292,15 @@ Choice choose_optimal(const Ops& ops, const std::vector<Pattern>& patterns, cons
     found = std::move(other);
   };
   offer(choose_greedily(ops, patterns, required, scores));
-  // Products are what makes programs hard: without them most are solved at once, and may save more.
-  if (required.empty()) offer(choose_without_products(ops, patterns, scores));
+  if (!required.empty()) return found;
+  // Products, and exploration's patterns that overlap each other, are what makes programs hard: without them
+  // most are solved at once, and may save more.
+  const auto multiplies = [&](const Pattern& pattern) {
+    return std::ranges::any_of(pattern.ops, [&](NodeId id) { return is_product(ops[id].kind); });
+  };
+  offer(choose_without(ops, patterns, scores, multiplies));
+  offer(choose_without(ops, patterns, scores,
+                       [](const Pattern& pattern) { return pattern.source == PatternSource::kExploratory; }));
   return found;
 }
 

@@ -2,7 +2,13 @@
 
 #include <algorithm>
 
+#include "analysis/facts/facts.h"
 #include "analysis/forms/best_kernel.h"
+#include "analysis/judge/judge.h"
+#include "analysis/planners/fusionstitching/alone.h"
+#include "analysis/planners/fusionstitching/ilp/layout.h"
+#include "analysis/schedule/inlined_kernel.h"
+#include "analysis/schedule/plain_mapping.h"
 
 namespace stitchwork::fusionstitching {
 
@@ -26,6 +32,26 @@ std::optional<KernelPlan> tuned_kernel(const Ops& ops, const std::vector<NodeId>
                   [](const Group& group) { return segments(group.mapping) > 1; }))
     return std::nullopt;
   return std::move(kernel);
+}
+
+std::optional<KernelPlan> summed_kernel(const Ops& ops, const std::vector<NodeId>& pattern) {
+  const Graph& graph = *ops.nodes->graph;
+  const Computation& computation = *ops.nodes->computation;
+  const std::vector<NodeId> results = outputs_of(ops, pattern);
+  const auto is_other = [&](NodeId id) { return ops[id].fusible && ops[id].kind == OpKind::kElementwise; };
+  if (results.size() != 1 || !is_reduction(ops[results.front()].kind) ||
+      std::ranges::count_if(pattern, is_other) + 1 != std::ssize(pattern))
+    return std::nullopt;
+  const NodeId sum = results.front();
+  const Dealt dealt = eager_mapping(graph, *ops.device, computation.node(sum));
+  if (segments(dealt.mapping) == 1) return std::nullopt;
+  auto kernel = inlined_within_maps(computation, evaluated_ops(*ops.nodes, pattern), {sum}, sum, dealt);
+  if (std::holds_alternative<NodeId>(kernel)) return std::nullopt;
+  return std::get<KernelPlan>(std::move(kernel));
+}
+
+double modelled_us(const Ops& ops, const KernelPlan& kernel) {
+  return modelled_judge().worth(*ops.nodes->graph, *ops.device, {&kernel, 1}).us - ops.device->launch_gap_us;
 }
 
 }  // namespace stitchwork::fusionstitching
