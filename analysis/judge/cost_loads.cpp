@@ -126,13 +126,14 @@ void KernelCounter::count_load_sectors(const Group& group, const Evaluation& e, 
   const int bytes = byte_size(shape.dtype);
   const double touched =
       of.accesses * sectors(e.map, shape.dims, group.mapping, layout, bytes, e.tile, of.at_once);
-  // Lanes with vectors that they load one element at a time touch as many sectors again for each.
   double asked = touched, lines = touched / kSectorsPerWavefront;
-  if (of.at_once == 1 && layout.width > 1 && !e.tile && uses(e.map, layout.lane_dim)) {
+  // Lanes with vectors that they load one element at a time touch as many sectors again for each. A wavefront
+  // is of one line, however few of its sectors are asked for.
+  if (of.at_once == 1 && !e.tile && !is<mapping::Patch>(group.mapping) && uses(e.map, layout.lane_dim)) {
     const auto apart = [&](int at_a_time) {
       return of.accesses * touched_apart(e.map, shape.dims, layout, bytes, at_a_time);
     };
-    asked = std::max(touched, apart(kSectorBytes));
+    if (layout.width > 1) asked = std::max(touched, apart(kSectorBytes));
     lines = std::max(lines, apart(kSectorBytes * static_cast<int>(kSectorsPerWavefront)));
   }
   asked = std::max(asked, of.executed / of.times);  // of whatever lanes

@@ -1,5 +1,6 @@
 #include "analysis/judge/cost.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <random>
@@ -89,6 +90,23 @@ TEST(Cost, StitchedSoftmaxReadsItsInputFromDramOnce) {
 }
 
 // A value a row is one sector of a row for its first warp; the L1 has it for the others.
+TEST(Cost, AWavefrontIsOfOneLineHoweverFewOfItsSectorsAreRead) {
+  const auto wavefronts_a_warp = [](int columns) {
+    const Graph graph = testing::graph_of(fmt::format(R"(
+  x = f32[4096,64] parameter(0)
+  ROOT part = f32[4096,{0}] slice(x), slice={{[0:4096],[0:{0}]}})",
+                                                      columns));
+    const FusionPlan plan = make_plan(graph, device("v100"), "unfused");
+    return kernel_cost(graph, device("v100"), plan.kernels.at(0)).work.l1_wavefronts /
+           (4096 * columns / 32.0);
+  };
+  // Of loads, and one of the store.
+  EXPECT_DOUBLE_EQ(wavefronts_a_warp(1), 32 + 1);
+  EXPECT_DOUBLE_EQ(wavefronts_a_warp(4), 8 + 1);
+  EXPECT_DOUBLE_EQ(wavefronts_a_warp(8), 4 + 1);
+  EXPECT_DOUBLE_EQ(wavefronts_a_warp(32), 1 + 1);
+}
+
 TEST(Cost, WarpsOfARowFindItsValuesInTheL1) {
   const Graph graph = graph_of(
       "p = f32[4096,1024] parameter(0)\n q = f32[4096] parameter(1)\n z = f32[] constant(0)\n"
