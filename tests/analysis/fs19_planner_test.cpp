@@ -183,6 +183,23 @@ TEST(FusionStitching, SumsOfWholeArraysAreSplitAmongBlocksWithTheirInputs) {
   EXPECT_LT(tuned.predicted_us, 1.02 * make_plan(graph, device("v100"), "xla").predicted_us);
 }
 
+// A loss and a bias's gradient of one array: by volume they would be one kernel, whose loss is one block's.
+TEST(FusionStitching, OneBlocksLoopBesideOthersCountsItsTime) {
+  const Graph graph = graph_of(R"(
+  x = f32[8192,2048] parameter(0)
+  y = f32[8192,2048] parameter(1)
+  zero = f32[] constant(0)
+  d = f32[8192,2048] subtract(x, y)
+  square = f32[8192,2048] multiply(d, d)
+  loss = f32[] reduce(square, zero), dimensions={0,1}, to_apply=sum
+  bias = f32[2048] reduce(d, zero), dimensions={0}, to_apply=sum
+  ROOT t = (f32[], f32[2048]) tuple(loss, bias))");
+  for (const char* mapping : {"tuned", "paper"})
+    EXPECT_LE(planned(graph, {{"mapping", mapping}}).predicted_us,
+              1.2 * make_plan(graph, device("v100"), "xla").predicted_us)
+        << mapping;
+}
+
 TEST(FusionStitching, WhatPatternsLeaveBetweenThemIsFusedToo) {
   int fewer = 0;
   for (std::uint32_t seed = 0; seed < 150; ++seed) {

@@ -85,14 +85,11 @@ class Pack {
   int lane_ = 0;
 };
 
-/// One block that has fewer threads than the component has elements.
+/// A loop of one block that has fewer threads than the loop has elements.
 bool has_one_block(const Template& of, int cta_size) {
-  std::int64_t blocks = 1, elements = 1;
-  for (const Loop& loop : of.stitched.loops) {
-    blocks = std::max(blocks, loop.dealt.deal.blocks());
-    elements = std::max(elements, extents(loop.dealt.mapping).elements());
-  }
-  return blocks == 1 && elements > cta_size;
+  return std::ranges::any_of(of.stitched.loops, [&](const Loop& loop) {
+    return loop.dealt.deal.blocks() == 1 && extents(loop.dealt.mapping).elements() > cta_size;
+  });
 }
 
 }  // namespace

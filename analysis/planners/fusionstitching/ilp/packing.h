@@ -16,7 +16,7 @@ struct PackedKernel {
   Verdict made;                   ///< or why there is none
   std::optional<Stitched> whole;  ///< what stitched_kernel makes a kernel of
   double us = 0;
-  /// Some component has one block, and more elements than that has threads.
+  /// Some loop has one block, and more elements than that has threads.
   bool one_block = false;
 };
 
