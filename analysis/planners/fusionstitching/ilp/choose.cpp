@@ -33,7 +33,8 @@ Choice choose(const Ops& ops, bool optimal, const std::vector<Pattern>& patterns
 /// Adds to the choice, for as long as that saves time, patterns of what it leaves; new ones join `patterns`.
 /// Where a limit ended the search the choice stays.
 Choice with_remainders(const Ops& ops, const Partitions& partitions, const IlpOptions& options, bool optimal,
-                       std::vector<Pattern>& patterns, Scorer& scorer, Scores& scores, Choice choice) {
+                       const Required& required, std::vector<Pattern>& patterns, Scorer& scorer,
+                       Scores& scores, Choice choice) {
   std::map<std::vector<NodeId>, int> number;
   for (int p = 0; p < static_cast<int>(patterns.size()); ++p) number.emplace(patterns[at(p)].ops, p);
   for (;;) {
@@ -46,7 +47,7 @@ Choice with_remainders(const Ops& ops, const Partitions& partitions, const IlpOp
       scores.exact.push_back(false);
       patterns.push_back(std::move(pattern));
     }
-    Choice next = choose(ops, optimal, patterns, candidates, {}, scores);
+    Choice next = choose(ops, optimal, patterns, candidates, required, scores);
     if (!next.limit.empty() || next.us <= choice.us) return choice;
     next.rows = choice.rows;
     next.rounds += choice.rounds;
@@ -68,8 +69,8 @@ Choice choose(const Ops& ops, const Partitions& partitions, const IlpOptions& op
     if ((optimal && !options.optimal) || (!optimal && best && !options.remainders)) continue;
     Choice choice = choose(ops, optimal, patterns, all, required, scores);
     if (options.remainders)
-      choice =
-          with_remainders(ops, partitions, options, optimal, patterns, scorer, scores, std::move(choice));
+      choice = with_remainders(ops, partitions, options, optimal, required, patterns, scorer, scores,
+                               std::move(choice));
     if (!best || choice.us > best->us) best = std::move(choice);
   }
   return std::move(*best);

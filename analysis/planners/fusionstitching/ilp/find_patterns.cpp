@@ -10,6 +10,7 @@
 #include "analysis/planners/fusionstitching/ilp/required.h"
 #include "analysis/planners/fusionstitching/ilp/substitution.h"
 #include "analysis/schedule/evaluations.h"
+#include "core/base/at.h"
 
 namespace stitchwork::fusionstitching {
 namespace {

@@ -6,7 +6,7 @@
 #include "analysis/forms/best_kernel.h"
 #include "analysis/judge/judge.h"
 #include "analysis/planners/fusionstitching/alone.h"
-#include "analysis/planners/fusionstitching/ilp/layout.h"
+#include "analysis/planners/fusionstitching/ilp/pattern.h"
 #include "analysis/schedule/inlined_kernel.h"
 #include "analysis/schedule/plain_mapping.h"
 
