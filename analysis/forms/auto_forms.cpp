@@ -145,9 +145,7 @@ void add_inlined(const Stitched& s, Form& form) {
                                s.nodes->name(*too_often), kMostMaps);
     return;
   }
-  KernelPlan& kernel = std::get<KernelPlan>(inlined);
-  kernel.outputs = materialised(kernel);
-  form.kernels.push_back(std::move(kernel));
+  form.kernels.push_back(std::get<KernelPlan>(std::move(inlined)));
 }
 
 bool splits_rows(const KernelPlan& kernel) {

@@ -236,7 +236,7 @@ TEST(Fs19Exploration, SumsOfSeveralBlocksHaveWhatTheyAloneRead) {
   };
   Case c(body(4096)), small(body(8));
   EXPECT_EQ(split_sums(c.ops, {}, {}),
-            (std::vector{Pattern{c.ids({"a", "square", "sum"}), PatternSource::kExploratory}}));
+            (std::vector{Pattern{c.ids({"a", "square", "sum"}), PatternSource::kSplitSum}}));
   EXPECT_TRUE(split_sums(small.ops, {}, {}).empty());
   Constraints apart;
   apart.apart.push_back({c.op("square"), c.op("sum")});

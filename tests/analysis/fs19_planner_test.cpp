@@ -183,6 +183,26 @@ TEST(FusionStitching, SumsOfWholeArraysAreSplitAmongBlocksWithTheirInputs) {
   EXPECT_LT(tuned.predicted_us, 1.02 * make_plan(graph, device("v100"), "xla").predicted_us);
 }
 
+TEST(FusionStitching, AnOpAloneIsEstimatedWithWhatItStores) {
+  const Graph graph = graph_of(R"(
+  x = f32[12,48,16384] parameter(0)
+  zero = f32[] constant(0)
+  z = f32[12,16,16384] broadcast(zero), dimensions={}
+  a = f32[12,16,16384] slice(x), slice={[0:12],[16:32],[0:16384]}
+  b = f32[12,16,16384] slice(x), slice={[0:12],[0:16],[0:16384]}
+  c = f32[12,16,16384] maximum(a, z)
+  d = f32[12,16,16384] maximum(b, z)
+  ROOT t = (f32[12,16,16384], f32[12,16,16384]) tuple(c, d))");
+  const FusionPlan plan = planned(graph, {{"score", "execution"}}, true);
+  EXPECT_EQ(plan.counts.memory_kernels, 1);
+  const auto taken = std::ranges::find_if(
+      plan.decisions, [](const Decision& decision) { return decision.verdict.rule == "fs19.pattern"; });
+  ASSERT_NE(taken, plan.decisions.end());
+  // Each moves 25 MB: no two of them in less than 50 MB take.
+  const double alone = std::stod(taken->verdict.why.substr(taken->verdict.why.find("execution: ") + 11));
+  EXPECT_GT(alone, 50.3e6 / (device("v100").dram_gb_s * 1e3));
+}
+
 // A loss and a bias's gradient of one array: by volume they would be one kernel, whose loss is one block's.
 TEST(FusionStitching, OneBlocksLoopBesideOthersCountsItsTime) {
   const Graph graph = graph_of(R"(

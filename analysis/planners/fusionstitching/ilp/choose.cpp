@@ -1,8 +1,11 @@
 #include "analysis/planners/fusionstitching/ilp/choose.h"
 
+#include <algorithm>
+#include <iterator>
 #include <map>
 #include <numeric>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "core/base/at.h"
@@ -62,17 +65,23 @@ Choice with_remainders(const Ops& ops, const Partitions& partitions, const IlpOp
 
 Choice choose(const Ops& ops, const Partitions& partitions, const IlpOptions& options,
               const Required& required, std::vector<Pattern>& patterns, Scorer& scorer, Scores& scores) {
-  std::vector<int> all(patterns.size());
+  std::vector<int> all(patterns.size()), unexplored;
   std::iota(all.begin(), all.end(), 0);
+  std::ranges::copy_if(all, std::back_inserter(unexplored),
+                       [&](int p) { return patterns[at(p)].source != PatternSource::kExploratory; });
   std::optional<Choice> best;
-  for (const bool optimal : {true, false}) {
-    if ((optimal && !options.optimal) || (!optimal && best && !options.remainders)) continue;
-    Choice choice = choose(ops, optimal, patterns, all, required, scores);
+  const auto offer = [&](bool optimal, const std::vector<int>& candidates) {
+    Choice choice = choose(ops, optimal, patterns, candidates, required, scores);
     if (options.remainders)
       choice = with_remainders(ops, partitions, options, optimal, required, patterns, scorer, scores,
                                std::move(choice));
+    const std::string limit = best ? best->limit : choice.limit;
     if (!best || choice.us > best->us) best = std::move(choice);
-  }
+    best->limit = limit;
+  };
+  if (options.optimal) offer(true, all);
+  if (!options.optimal || options.remainders) offer(false, all);
+  if (options.remainders && !best->limit.empty() && required.empty()) offer(true, unexplored);
   return std::move(*best);
 }
 

@@ -157,7 +157,7 @@ std::vector<Pattern> split_sums(const Ops& ops, const ExplorationLimits& limits,
       continue;
     std::vector<NodeId> pattern = with_its_inputs(ops, id, limits.most_ops);
     if (pattern.size() > 1 && !holds_apart(constraints, pattern))
-      patterns.push_back({std::move(pattern), PatternSource::kExploratory});
+      patterns.push_back({std::move(pattern), PatternSource::kSplitSum});
   }
   return patterns;
 }

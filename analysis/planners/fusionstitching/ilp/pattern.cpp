@@ -17,6 +17,8 @@ std::string_view name(PatternSource source) {
       return "substitution";
     case PatternSource::kExploratory:
       return "exploratory";
+    case PatternSource::kSplitSum:
+      return "split sum";
     case PatternSource::kRemainder:
       return "remainder";
     case PatternSource::kOverride:

@@ -10,7 +10,7 @@
 
 namespace stitchwork::fusionstitching {
 
-enum class PatternSource : std::uint8_t { kSubstitution, kExploratory, kRemainder, kOverride };
+enum class PatternSource : std::uint8_t { kSubstitution, kExploratory, kSplitSum, kRemainder, kOverride };
 std::string_view name(PatternSource source);
 
 struct Pattern {
