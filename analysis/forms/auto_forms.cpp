@@ -145,7 +145,9 @@ void add_inlined(const Stitched& s, Form& form) {
                                s.nodes->name(*too_often), kMostMaps);
     return;
   }
-  form.kernels.push_back(std::get<KernelPlan>(std::move(inlined)));
+  KernelPlan& kernel = std::get<KernelPlan>(inlined);
+  kernel.outputs = materialised(kernel);
+  form.kernels.push_back(std::move(kernel));
 }
 
 bool splits_rows(const KernelPlan& kernel) {

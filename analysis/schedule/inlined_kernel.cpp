@@ -72,7 +72,6 @@ KernelPlan finished(const Computation& computation, const std::vector<NodeId>& r
         def(node.op).instructions > 0 && points[e.op] > static_cast<double>(node.shape.elements_count());
     if (++maps[e.op] > 1 || repeated) kernel.schemes[e.op] = Scheme::kRecomputed;
   }
-  kernel.outputs = roots;
   finish_plain_launch(computation, kernel);
   return kernel;
 }

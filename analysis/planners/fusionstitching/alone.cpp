@@ -29,6 +29,7 @@ KernelPlan kernel_alone(const astitch::Nodes& nodes, const Device& device, NodeI
   std::vector<NodeId> ops = nodes[op].isolated ? std::vector{op} : evaluated_ops(nodes, {op});
   KernelPlan kernel = inlined_kernel(computation, std::move(ops), {op}, op, dealt);
   kernel.schemes[op] = Scheme::kIndependent;
+  kernel.outputs = {op};  // estimates count what it stores
   return kernel;
 }
 

@@ -116,16 +116,34 @@ std::vector<std::vector<NodeId>> find_parts(const Ops& ops, const std::vector<Pa
   return parts;
 }
 
-/// Products evaluate index maps again in their kernels, but those that another kernel stores are read there:
-/// what these are made of may be in no buffer. The facts by which kernels are made.
+/// Products evaluate index maps again in their kernels. Those that another kernel stores are read there where
+/// what they are made of is in no buffer; elsewhere they are not, as that would add what a kernel waits for.
+/// The facts by which kernels are made.
 astitch::Nodes with_stored_maps(const Ops& ops, const std::vector<Pattern>& patterns, const Choice& choice) {
   astitch::Nodes nodes = *ops.nodes;
-  std::map<NodeId, int> stored;
-  for (const int p : choice.patterns)
+  std::map<NodeId, int> owner, stored;
+  for (const int p : choice.patterns) {
+    for (const NodeId id : patterns[at(p)].ops) owner.emplace(id, p);
     for (const NodeId id : outputs_of(ops, patterns[at(p)].ops)) stored.emplace(id, p);
+  }
+  const auto is_made_of_unstored = [&](NodeId map) {
+    std::vector<NodeId> open{map};
+    while (!open.empty()) {
+      const NodeId id = open.back();
+      open.pop_back();
+      for (const NodeId operand : ops.nodes->node(id).operands) {
+        if ((*ops.nodes)[operand].immediate) continue;
+        if ((*ops.nodes)[operand].transparent)
+          open.push_back(operand);
+        else if (owner.contains(operand) && !stored.contains(operand))
+          return true;
+      }
+    }
+    return false;
+  };
   for (const int p : choice.patterns)
     for (const NodeId id : evaluated_ops(*ops.nodes, patterns[at(p)].ops))
-      if (const auto by = stored.find(id); by != stored.end() && by->second != p)
+      if (const auto by = stored.find(id); by != stored.end() && by->second != p && is_made_of_unstored(id))
         nodes.facts[static_cast<std::size_t>(id)].transparent = false;
   return nodes;
 }

@@ -47,7 +47,9 @@ std::optional<KernelPlan> summed_kernel(const Ops& ops, const std::vector<NodeId
   if (segments(dealt.mapping) == 1) return std::nullopt;
   auto kernel = inlined_within_maps(computation, evaluated_ops(*ops.nodes, pattern), {sum}, sum, dealt);
   if (std::holds_alternative<NodeId>(kernel)) return std::nullopt;
-  return std::get<KernelPlan>(std::move(kernel));
+  KernelPlan& made = std::get<KernelPlan>(kernel);
+  made.outputs = {sum};
+  return std::move(made);
 }
 
 double modelled_us(const Ops& ops, const KernelPlan& kernel) {
