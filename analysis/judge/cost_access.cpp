@@ -24,9 +24,16 @@ std::array<std::int64_t, kWarp> of_lanes(const IndexExpr& at, const IndexMap& ma
   if (row > 0) point[0] += row;
   const std::vector<std::int64_t> symbols(map.symbols.size(), 0), runtime(map.runtime.size(), 0);
   std::array<std::int64_t, kWarp> values{};
+  // Of columns those of a task, then again in the next col of them.
+  const std::int64_t of_col =
+      layout.slices > 1 ? std::max<std::int64_t>(1, layout.places / layout.width) : std::int64_t{kWarp};
   for (int i = 0; i < kWarp; ++i) {
     std::vector<std::int64_t> index = point;
-    if (lane < static_cast<int>(index.size())) {
+    if (of_col < kWarp && lane == 0 && !index.empty()) {
+      index[0] = std::min(index[0] + i % of_col * apart, std::max<std::int64_t>(0, map.dims[0] - 1));
+      if (index.size() > 1)
+        index[1] = std::min(index[1] + i / of_col, std::max<std::int64_t>(0, map.dims[1] - 1));
+    } else if (lane < static_cast<int>(index.size())) {
       // Rows shorter than a warp: the lanes go on in the next row.
       const std::int64_t extent = std::max<std::int64_t>(1, map.dims[static_cast<std::size_t>(lane)]);
       const std::int64_t position = index[static_cast<std::size_t>(lane)] + i * apart;
@@ -116,11 +123,26 @@ double warp_accesses(const IndexMap& map, const Mapping& mapping, const Layout& 
   return count * std::max(1.0, static_cast<double>(layout.rows) / kWarp);
 }
 
+/// Of so many lanes beside each other, those of all warps that have any of them, over these.
+static double beyond_lanes(std::int64_t lanes) {
+  lanes = std::max<std::int64_t>(1, lanes);
+  return static_cast<double>(round_up(lanes, kWarp)) / static_cast<double>(lanes);
+}
+
 double unfilled_warps(const IndexMap& map, const Mapping& mapping, const Layout& layout) {
+  if (is<mapping::OneThread>(mapping) || is<mapping::Lanes>(mapping)) {
+    const std::int64_t threads = layout.threads_a_row, rest = layout.task_rows % layout.rows_a_turn;
+    const std::int64_t whole = layout.task_rows - rest;
+    // What is alike in all rows has been counted for a whole warp of them.
+    const bool alike = layout.lane_dim == 0 && map.dims.size() >= 2 && !depends_on(map, 0);
+    const double counted = alike ? std::min(1.0, static_cast<double>(layout.rows) / kWarp) : 1;
+    return counted *
+           (static_cast<double>(whole) * beyond_lanes(layout.rows_a_turn * threads) +
+            static_cast<double>(rest) * beyond_lanes(rest * threads)) /
+           static_cast<double>(layout.task_rows);
+  }
   if (!is<mapping::Elements>(mapping) || !depends_on(map, layout.lane_dim)) return 1;
-  const std::int64_t vectors = ceil_div(std::min(layout.task_rows, layout.rows), layout.width);
-  return static_cast<double>(ceil_div(vectors, kWarp) * kWarp) /
-         static_cast<double>(std::max<std::int64_t>(1, vectors));
+  return beyond_lanes(ceil_div(std::min(layout.task_rows, layout.rows), layout.width));
 }
 
 int moved_at_once(const IndexMap& map, const Shape& shape, const Mapping& mapping, const Layout& layout,

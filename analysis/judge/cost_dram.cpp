@@ -17,9 +17,32 @@ std::size_t KernelCounter::pass_of(const Group& group) {
   return static_cast<std::size_t>(std::find(passes_.begin(), passes_.end(), pass) - passes_.begin());
 }
 
-double& KernelCounter::touched_by(const Group& group, const Evaluation& e) {
-  const NodeId buffer = inside_.contains(e.op) ? e.op : buffer_of(computation_, e.op);
-  return touched_[buffer][{level_of(e.root), pass_of(group)}];
+bool KernelCounter::kept_from(const Mapping& before, const Group& group, DType dtype) const {
+  if (before != group.mapping) return false;
+  // A warp that has rows of its own waits for no other between groups: the L1 has what it read last.
+  const auto* lanes = as<mapping::Lanes>(group.mapping);
+  if (lanes != nullptr && lanes->threads <= kWarp) return true;
+  return layout_of(group).elements() * ceil_div(byte_size(dtype), kRegisterBytes) <=
+         registers_to_keep_in(kernel_.launch);
+}
+
+void KernelCounter::touch(const Group& group, const Evaluation& e, double bytes, double most) {
+  const bool internal = inside_.contains(e.op);
+  const NodeId buffer = internal ? e.op : buffer_of(computation_, e.op);
+  const int level = level_of(e.root);
+  Touched& touched = touched_[buffer][{level, pass_of(group)}];
+  const bool again = touched.by != nullptr && touched.by != &group && !internal &&
+                     !kept_from(touched.by->mapping, group, computation_.node(e.op).shape.dtype);
+  const double resident = touched.bytes * resident_share(group);
+  const std::int64_t sms = std::min<std::int64_t>(device_.sms, group.deal.blocks());
+  if (again && resident > static_cast<double>(l1_room(device_, kernel_, blocks_per_sm()) * sms)) {
+    Phase& phase = phases_[level];
+    phase.bytes_again += std::min(bytes, touched.bytes);
+    if (!touched.again) phase.resident_bytes += resident;
+    touched.again = true;
+  }
+  touched.by = &group;
+  touched.bytes = std::min(touched.bytes + bytes, most);
 }
 
 void KernelCounter::write(std::int64_t bytes) {
@@ -39,7 +62,7 @@ void KernelCounter::count_dram() {
   double footprint = static_cast<double>(kernel_.launch.scratch_bytes + cost_.dram_write_bytes);
   for (const auto& [buffer, levels] : touched_) {
     double most = 0;
-    for (const auto& [when, bytes] : levels) most = std::max(most, bytes);
+    for (const auto& [when, of] : levels) most = std::max(most, of.bytes);
     footprint += most;
   }
   const bool spills = footprint > static_cast<double>(device_.l2_bytes);
@@ -51,7 +74,8 @@ void KernelCounter::count_dram() {
   for (const auto& [buffer, levels] : touched_) {
     const bool scratch = inside_.contains(buffer);
     double so_far = 0;
-    for (const auto& [when, bytes] : levels) {
+    for (const auto& [when, of] : levels) {
+      const double bytes = of.bytes;
       if (spills)
         fetch(when.first, bytes);
       else if (!scratch && bytes > so_far)

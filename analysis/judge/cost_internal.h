@@ -55,8 +55,8 @@ class KernelCounter {
     std::vector<std::pair<std::optional<Deal>, ThreadWork>> work;
     double dram_bytes = 0;
     double same_address_atomics = 0;  ///< Stretch's
-    /// Of rows that registers do not hold: what is loaded of them behind the first step, and what of them the
-    /// blocks that are resident at a time go through.
+    /// Of rows that registers do not hold: what is loaded of them behind the first step or group, and what of
+    /// them the blocks that are resident at a time go through.
     double bytes_again = 0, resident_bytes = 0;
     /// Loops over tasks of blocks [first, first + number), alike ones under one key.
     std::map<std::tuple<int, std::int64_t, int, std::size_t>, std::set<std::pair<std::int64_t, std::int64_t>>>
@@ -165,8 +165,12 @@ class KernelCounter {
   /// Groups of a lane that go through the same rows in the same tasks read together; others come by at
   /// another time.
   std::size_t pass_of(const Group& group);
-  /// Bytes that the group reads of the value that `e` loads, in the level of its root.
-  double& touched_by(const Group& group, const Evaluation& e);
+  /// The group reads so many bytes of the value that `e` loads, in the level of its root; all together
+  /// `most`. What another group of the pass has read before comes again where neither registers, nor the L1,
+  /// nor the L2 hold it.
+  void touch(const Group& group, const Evaluation& e, double bytes, double most);
+  /// Whether what a group of mapping `before` read is still in registers, or in the L1 whatever there is.
+  bool kept_from(const Mapping& before, const Group& group, DType dtype) const;
   void write(std::int64_t bytes);
   /// Of the rows those that resident blocks have at a time.
   double resident_share(const Group& group) const;
@@ -185,6 +189,9 @@ class KernelCounter {
   /// A phase of which all blocks are resident: groups may run on few of them (lanes), and blocks are dealt to
   /// SMs in turn.
   Stretch at_once(const Phase& phase, const ThreadWork& all) const;
+  /// One of which they are not: what one wave leaves idle the next fills, but a block that has more to do
+  /// than others, as that of a loop of one task, may end behind them.
+  std::vector<Stretch> in_waves(const Phase& phase, const ThreadWork& all, double dram_sectors) const;
   /// Of columns alone, one task an SM: what a block of a whole tile does over the average, which the last
   /// tile lowers.
   double fullest_tile() const;
@@ -207,8 +214,12 @@ class KernelCounter {
   std::map<NodeId, double> evaluated_;
   using Pass = std::tuple<int, std::int64_t, std::int64_t, std::int64_t>;  ///< lane, tasks, blocks, elements
   std::vector<Pass> passes_;
-  std::map<NodeId, std::map<std::pair<int, std::size_t>, double>>
-      touched_;  ///< buffer -> level, pass -> bytes
+  struct Touched {
+    double bytes = 0;
+    const Group* by = nullptr;  ///< the group that read it last
+    bool again = false;         ///< of what it has in bytes_again
+  };
+  std::map<NodeId, std::map<std::pair<int, std::size_t>, Touched>> touched_;  ///< buffer -> level, pass
   struct Reads {
     double sectors = 0;    ///< of all maps
     bool again = false;    ///< some of them for the second time

@@ -105,8 +105,7 @@ void KernelCounter::count_load(const Group& group, const Evaluation& e, int v, c
     count_in_block(choices, v, of.executed, std::max(1.0, of.at_once * bytes / kLaneBytes), loads);
   else
     count_together(group, e, of, loads);
-  double& touched = touched_by(group, e);
-  touched = std::min(touched + e.count * bytes, static_cast<double>(shape.byte_size() * partials));
+  touch(group, e, e.count * bytes, static_cast<double>(shape.byte_size() * partials));
 }
 
 void KernelCounter::count_load_instructions(const Group& group, const Evaluation& e, int v,
@@ -227,8 +226,9 @@ double KernelCounter::beyond_l1(const Group& group, const Evaluation& e, double 
   const int blocks = std::max(1, blocks_per_sm());
   if (shape.byte_size() * blocks <= l1_room(device_, kernel_, blocks))
     first = static_cast<double>(group.deal.blocks()) * sectors_of(static_cast<double>(shape.byte_size()));
-  // A product reads each element of a task's operands many times: the L1 holds those that fit there.
-  if (multiplies_ && e.map.dims.size() == 2) {
+  // A product reads each element of a task's operands many times, a thread on a row of its own each sector:
+  // the L1 holds those that fit there.
+  if ((multiplies_ || is<mapping::OneThread>(group.mapping)) && e.map.dims.size() == 2) {
     const double bytes =
         static_cast<double>(places_of_task(e.map, shape, layout).size()) * byte_size(shape.dtype);
     if (bytes * blocks <= static_cast<double>(l1_room(device_, kernel_, blocks)))
@@ -288,7 +288,7 @@ void KernelCounter::count_staged_cols(const Group& group, const Evaluation& e, d
   now().global_accesses += fills;
   count_in_l1(fills, 0);
   count_accesses(accesses + 2 * fills);
-  touched_by(group, e) = static_cast<double>(shape.byte_size());
+  touch(group, e, static_cast<double>(shape.byte_size()), static_cast<double>(shape.byte_size()));
 }
 
 bool KernelCounter::kept_in_shared(const Group& group, NodeId op) const {

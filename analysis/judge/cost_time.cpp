@@ -1,5 +1,8 @@
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <set>
+#include <span>
 
 #include "analysis/judge/cost_access.h"
 #include "analysis/judge/cost_internal.h"
@@ -7,56 +10,112 @@
 
 namespace stitchwork::costs {
 
-Stretch KernelCounter::at_once(const Phase& phase, const ThreadWork& all) const {
-  const std::int64_t grid = kernel_.launch.grid;
-  const double every = 1.0 / static_cast<double>(grid);
-  // What all blocks do, what some of them do beside, and what those with a task more than others do then.
+namespace {
+
+/// What the blocks of a phase do: all of them alike, some of them beside, and those that have a task of a
+/// loop more than others then.
+struct BlockWorks {
   struct Uneven {
     Deal deal;
     ThreadWork fewer, more;  ///< less and more than a block's share
   };
-  ThreadWork alike = all * every;
-  std::map<std::int64_t, ThreadWork> begins, ends;  // of ranges of blocks
+  ThreadWork alike;
+  std::map<std::int64_t, ThreadWork> begins, ends;  ///< of ranges of blocks
   std::vector<Uneven> uneven;
-  for (const auto& [of, work] : phase.work) {
-    if (!of) continue;
-    const Deal& deal = *of;
-    const ThreadWork each = work * (1.0 / static_cast<double>(deal.blocks()));
-    if (deal.tasks % deal.takers != 0) {
-      const double share = static_cast<double>(deal.tasks) / static_cast<double>(deal.takers);
-      const double least = std::floor(share);
-      uneven.push_back({deal, each * (least / share - 1), each * ((least + 1) / share - 1)});
+
+  /// `loops`: what each does, all of its blocks together; without a deal, all blocks of the `grid`. `all`:
+  /// their sum.
+  BlockWorks(std::span<const std::pair<std::optional<Deal>, ThreadWork>> loops, const ThreadWork& all,
+             std::int64_t grid) {
+    const double every = 1.0 / static_cast<double>(grid);
+    alike = all * every;
+    for (const auto& [of, work] : loops) {
+      if (!of) continue;
+      const Deal& deal = *of;
+      const ThreadWork each = work * (1.0 / static_cast<double>(deal.blocks()));
+      if (deal.tasks % deal.takers != 0) {
+        const double share = static_cast<double>(deal.tasks) / static_cast<double>(deal.takers);
+        const double least = std::floor(share);
+        uneven.push_back({deal, each * (least / share - 1), each * ((least + 1) / share - 1)});
+      }
+      if (deal.blocks() == grid) continue;
+      begins[deal.first_block] += each;
+      ends[deal.end_block()] += each;
+      alike += work * -every;
     }
-    if (deal.blocks() == grid) continue;
-    begins[deal.first_block] += each;
-    ends[deal.end_block()] += each;
-    alike += work * -every;
   }
+
+  bool all_alike() const { return begins.empty() && uneven.empty(); }
+  /// Of what the block before `b` does, were tasks dealt evenly, makes what block `b` does.
+  void step_to(std::int64_t b, ThreadWork& block) const {
+    if (const auto ending = ends.find(b); ending != ends.end()) block += ending->second * -1;
+    if (const auto beginning = begins.find(b); beginning != begins.end()) block += beginning->second;
+  }
+};
+
+}  // namespace
+
+Stretch KernelCounter::at_once(const Phase& phase, const ThreadWork& all) const {
+  const std::int64_t grid = kernel_.launch.grid;
+  const BlockWorks works(phase.work, all, grid);
   Stretch s{.waves = 1, .blocks = static_cast<double>(grid), .all = all};
-  if (begins.empty() && uneven.empty()) {
-    s.longest_block = alike;
-    s.busiest_sm = alike * std::ceil(s.blocks / device_.sms);
+  if (works.all_alike()) {
+    s.longest_block = works.alike;
+    s.busiest_sm = works.alike * std::ceil(s.blocks / device_.sms);
     return s;
   }
   const auto sms = static_cast<std::size_t>(std::min<std::int64_t>(grid, device_.sms));
   std::vector<ThreadWork> of_sm(sms);
-  ThreadWork block = alike;
+  ThreadWork block = works.alike;
   for (std::int64_t b = 0; b < grid; ++b) {
-    if (const auto ending = ends.find(b); ending != ends.end()) block += ending->second * -1;
-    if (const auto beginning = begins.find(b); beginning != begins.end()) block += beginning->second;
+    works.step_to(b, block);
     ThreadWork of_block = block;
-    for (const Uneven& group : uneven) {
-      const Deal& deal = group.deal;
+    for (const BlockWorks::Uneven& loop : works.uneven) {
+      const Deal& deal = loop.deal;
       if (b < deal.first_block || b >= deal.end_block()) continue;
       const std::int64_t taker = (b - deal.first_block) / deal.cluster;
       const std::int64_t tasks = (taker + 1) * deal.tasks / deal.takers - taker * deal.tasks / deal.takers;
-      of_block += tasks == deal.tasks / deal.takers ? group.fewer : group.more;
+      of_block += tasks == deal.tasks / deal.takers ? loop.fewer : loop.more;
     }
     of_sm[static_cast<std::size_t>(b) % sms] += of_block;
     s.longest_block.raise_to(of_block);
   }
   for (const ThreadWork& sm : of_sm) s.busiest_sm.raise_to(sm);
   return s;
+}
+
+std::vector<Stretch> KernelCounter::in_waves(const Phase& phase, const ThreadWork& all,
+                                             double dram_sectors) const {
+  const std::int64_t grid = kernel_.launch.grid;
+  std::vector<Stretch> waves = stretches(device_, grid, work_.blocks_per_sm, all, dram_sectors, 1);
+  const BlockWorks works(phase.work, all, grid);
+  if (works.all_alike()) return waves;
+  Stretch& full = waves[0];
+  const auto resident = static_cast<std::int64_t>(full.blocks);
+  const double in_tail = 1 - full.waves * full.blocks / static_cast<double>(grid);
+  const ThreadWork mean = all * (1.0 / static_cast<double>(grid));
+  std::set<std::int64_t> bounds{0, grid};  // Blocks between two of them are alike.
+  for (const auto& [b, work] : works.begins) bounds.insert(b);
+  for (const auto& [b, work] : works.ends) bounds.insert(b);
+  ThreadWork before, block = works.alike;
+  for (auto b = bounds.begin(); *b < grid; ++b) {
+    works.step_to(*b, block);
+    const std::int64_t last = *std::next(b) - 1;
+    ThreadWork longest = block;
+    for (const BlockWorks::Uneven& loop : works.uneven)
+      if (*b >= loop.deal.first_block && *b < loop.deal.end_block()) longest += loop.more;
+    before += block * static_cast<double>(last - *b);
+    ThreadWork of_sm = longest, of_place = longest;
+    if (last >= resident) {
+      // It begins when the blocks before it have been dealt, in place of one like the others.
+      of_sm += before * (1.0 / device_.sms) + mean * -1;
+      of_place += before * (1.0 / full.blocks) + mean * -1;
+    }
+    full.busiest_sm.raise_to(of_sm + all * (-in_tail / device_.sms));
+    full.longest_block.raise_to(of_place + all * (-in_tail / full.blocks));
+    before += block;
+  }
+  return waves;
 }
 
 double KernelCounter::fullest_tile() const {
@@ -139,8 +198,7 @@ double KernelCounter::add_phase(Phase& phase, LaunchWork& timed) {
   work_.dram_sectors += dram_sectors;
   static_cast<ThreadWork&>(work_) += w;
   if (work_.grid_blocks > static_cast<std::int64_t>(device_.sms) * work_.blocks_per_sm) {
-    // What one wave leaves idle the next fills.
-    for (const Stretch& s : stretches(device_, work_.grid_blocks, work_.blocks_per_sm, w, dram_sectors, 1)) {
+    for (const Stretch& s : in_waves(phase, w, dram_sectors)) {
       timed.stretches.push_back(s);
       timed.stretches.back().same_address_atomics =
           phase.same_address_atomics * s.waves * s.blocks / static_cast<double>(work_.grid_blocks);
