@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "analysis/judge/cost.h"
 #include "analysis/planners/planner.h"
 #include "core/evaluate/judge.h"
 #include "core/hlo/npy.h"
@@ -125,6 +126,23 @@ INSTANTIATE_TEST_SUITE_P(Datasets, EveryDataset, ::testing::ValuesIn(dataset_nam
                          [](const auto& info) { return info.param; });
 INSTANTIATE_TEST_SUITE_P(Datasets, LargeDataset, ::testing::ValuesIn(dataset_names(true)),
                          [](const auto& info) { return info.param; });
+
+/// Of large models those that the search for rewritings takes few seconds on; verified as every plan is.
+class LargeFission : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(LargeFission, IsPlannedAndNoSlowerThanAuto) {
+  const Graph graph = load_model(GetParam()).graph;
+  const auto us = [&](const char* planner) {
+    const FusionPlan plan = make_plan(graph, device("v100"), planner, {});
+    return plan_cost(planned_graph(graph, plan), device("v100"), plan).predicted_us;
+  };
+  EXPECT_LE(us("fission"), us("auto") * (1 + 1e-9));
+}
+
+INSTANTIATE_TEST_SUITE_P(Datasets, LargeFission,
+                         ::testing::Values("bert", "bert_fp16", "gpt2_step", "vit_b16", "yolov4",
+                                           "efficientvit", "llama_layer", "attention"),
+                         [](const auto& info) { return std::string(info.param); });
 
 TEST(SoftmaxKernel, ReadsItsInputFromDramOnceAndWritesItsOutputOnce) {
   const Model model = load_model("softmax");
