@@ -291,9 +291,15 @@ ThreadWork Choices::of_choice(int v) {
   if (of_choice.size() < 2) return {};
   const bool in_branches = at(v).first >= 0;
   const double others = static_cast<double>(of_choice.size()) - 1;
-  double asked = 0;
+  double asked = 0, taken = others;
   if (in_branches && node(v).op == Op::kConcatenate) {
-    // Searched by halves.
+    // Searched by halves: a warp comes by the halves that the pieces lie in which it meets, neighbours.
+    double met = 0;
+    for (std::size_t i = 0; i < of_choice.size(); ++i)
+      met += branches_[static_cast<std::size_t>(at(v).first) + i].warps;
+    const double outside = branch < 0 ? 1 : branches_[static_cast<std::size_t>(branch)].warps;
+    met = outside > 0 ? std::max(1.0, met / outside) : 1;
+    taken = std::min(others, std::max(0.0, std::ceil(std::log2(others + 1)) - std::log2(met)) + met - 1);
     const auto dimension = static_cast<std::size_t>(node(v).attrs.dimensions.at(0));
     asked = parts(evaluation(v).map.results.at(dimension), branch) + std::ceil(std::log2(others + 1));
   } else {
@@ -306,7 +312,7 @@ ThreadWork Choices::of_choice(int v) {
   if (!in_branches) return asking(asked * share + others, 0);
   // Vectors are loaded in branches of their own before (print_branches.cpp, loads ahead).
   const double times = once && layout_.width > 1 ? 2 : 1;
-  return asking(asked, 2 * others) * (times * share);
+  return asking(asked, 2 * taken) * (times * share);
 }
 
 std::vector<Constraint> Choices::open_constraints(int v) const {

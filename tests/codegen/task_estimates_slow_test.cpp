@@ -95,6 +95,25 @@ TEST(TaskEstimates, ReadAgainWhatNoCacheHoldsBetweenGroups) {
   EXPECT_LT(most, 1.3);
 }
 
+/// Many pieces, of which a warp has elements of few: it comes by the halves that they lie in.
+TEST(TaskEstimates, CountTheHalvesOfConcatenationsThatAWarpComesBy) {
+  SKIP_WITHOUT_COMPILER();
+  const auto [least, most] = ratios([](const Draw& draw) {
+    const std::int64_t pieces = draw(8, 100), rows = draw(400, 1200), cols = draw(8, 48);
+    std::string hlo, names;
+    for (std::int64_t i = 0; i < pieces; ++i) {
+      hlo += fmt::format("  x{2} = f32[{0},{1}] parameter({2})\n  e{2} = f32[{0},{1}] exponential(x{2})\n",
+                         rows, cols, i);
+      names += fmt::format("{}e{}", i == 0 ? "" : ", ", i);
+    }
+    hlo +=
+        fmt::format("  ROOT c = f32[{},{}] concatenate({}), dimensions={{1}}\n", rows, cols * pieces, names);
+    return Drawn{hlo, {{"c", mapping::Elements{rows * cols * pieces, 256}, std::nullopt}}, 256};
+  });
+  EXPECT_GT(least, 0.8);
+  EXPECT_LT(most, 1.3);
+}
+
 /// More blocks than are resident, and one of them has a loop of its own.
 TEST(TaskEstimates, WaitForTheBlockThatHasMostToDo) {
   SKIP_WITHOUT_COMPILER();
