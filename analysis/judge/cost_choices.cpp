@@ -299,9 +299,10 @@ ThreadWork Choices::of_choice(int v) {
       met += branches_[static_cast<std::size_t>(at(v).first) + i].warps;
     const double outside = branch < 0 ? 1 : branches_[static_cast<std::size_t>(branch)].warps;
     met = outside > 0 ? std::max(1.0, met / outside) : 1;
-    taken = std::min(others, std::max(0.0, std::ceil(std::log2(others + 1)) - std::log2(met)) + met - 1);
+    const double halvings = std::ceil(std::log2(others + 1));
+    taken = std::min(others, std::max(0.0, halvings - std::log2(met)) + met - 1);
     const auto dimension = static_cast<std::size_t>(node(v).attrs.dimensions.at(0));
-    asked = parts(evaluation(v).map.results.at(dimension), branch) + std::ceil(std::log2(others + 1));
+    asked = parts(evaluation(v).map.results.at(dimension), branch) + halvings;
   } else {
     for (std::size_t i = 0; i + 1 < of_choice.size(); ++i) asked += conditions(*of_choice[i].map, branch);
   }

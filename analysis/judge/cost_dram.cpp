@@ -22,8 +22,7 @@ bool KernelCounter::kept_from(const Mapping& before, const Group& group, DType d
   // A warp that has rows of its own waits for no other between groups: the L1 has what it read last.
   const auto* lanes = as<mapping::Lanes>(group.mapping);
   if (lanes != nullptr && lanes->threads <= kWarp) return true;
-  return layout_of(group).elements() * ceil_div(byte_size(dtype), kRegisterBytes) <=
-         registers_to_keep_in(kernel_.launch);
+  return registers_of_elements(group, kernel_.launch.block, dtype) <= registers_to_keep_in(kernel_.launch);
 }
 
 void KernelCounter::touch(const Group& group, const Evaluation& e, double bytes, double most) {

@@ -24,13 +24,6 @@ constexpr double kRowsOfL2 = 0.60, kRowsBeyondL2 = 1.40;
 /// on V100, 192 to 164 on A100, 256 to 228 on H100 (CUDA programming guide, compute capabilities).
 constexpr std::int64_t kL1BesideShared = 28 * 1024;
 
-/// Registers of a thread for its elements of a value.
-std::int64_t registers(const Computation& computation, const KernelPlan& kernel, const Group& group,
-                       NodeId op) {
-  return Layout(group.mapping, kernel.launch.block).elements() *
-         ceil_div(byte_size(computation.node(op).shape.dtype), kRegisterBytes);
-}
-
 /// Elements, and not what a row or a column has one of.
 bool varies(const Evaluation& e) { return depends_on(e.map, 0) && depends_on(e.map, 1); }
 
@@ -80,7 +73,7 @@ class StepsOfValues {
       }
       if (contains_sorted(kernel_.ops, e.op) && reads_shared(kernel_, e.op, e.root)) continue;
       loads.push_back(v);
-      if (!e.tile) widest = std::max(widest, registers(computation_, kernel_, group_, e.op));
+      if (!e.tile) widest = std::max(widest, registers(e.op));
     }
     std::int64_t room = registers_to_keep_in(kernel_.launch);
     for (const NodeId op : group_.across)
@@ -91,11 +84,13 @@ class StepsOfValues {
     // What is computed of rows in tiles is counted once: of layer norm's gradient of 4096x50257 bf16 on H200
     // that is 7 % above the simulator's issue slots, counting it in every step 28 %.
     if (loads.empty() || is_staged(group_.mapping)) return loads;
-    std::erase_if(computed, [&](std::size_t v) {
-      return registers(computation_, kernel_, group_, found_.values[v].op) <= room;
-    });
+    std::erase_if(computed, [&](std::size_t v) { return registers(found_.values[v].op) <= room; });
     loads.insert(loads.end(), computed.begin(), computed.end());
     return loads;
+  }
+
+  std::int64_t registers(NodeId op) const {
+    return registers_of_elements(group_, kernel_.launch.block, computation_.node(op).shape.dtype);
   }
 
   void find_passing() {
@@ -146,6 +141,10 @@ class StepsOfValues {
 };
 
 }  // namespace
+
+std::int64_t registers_of_elements(const Group& group, int block, DType dtype) {
+  return Layout(group.mapping, block).elements() * ceil_div(byte_size(dtype), kRegisterBytes);
+}
 
 std::vector<int> steps_of_values(const Graph& graph, const KernelPlan& kernel, const Group& group,
                                  const GroupEvaluations& found) {

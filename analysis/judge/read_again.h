@@ -8,6 +8,9 @@
 
 namespace stitchwork {
 
+/// Registers of a thread for its elements of a value of this type.
+std::int64_t registers_of_elements(const Group& group, int block, DType dtype);
+
 /// Of each value of the group: in how many steps of its phase it is loaded, from memory
 /// (analysis/schedule/keep.h keeps what fits) or its tile, or computed. In one, but for elements of row_pack
 /// groups; what is kept across grid barriers does not count again. A reduction gathered in an earlier pass

@@ -9,9 +9,10 @@
 
 namespace stitchwork {
 
-/// A kernel of one group under `dealt`: `ops` inlined into `roots` (both ascending), which it materialises
-/// and stores. Aliases of its own values that its ops read are added. Roots are Independent, or Local where
-/// the kernel also reads them; an op needed at several indices, or by several threads at one, is Recomputed.
+/// A kernel of one group under `dealt`: `ops` inlined into `roots` (both ascending), which it materialises;
+/// which of them it stores (`outputs`, which estimates count) is the caller's to say. Aliases of its own
+/// values that its ops read are added. Roots are Independent, or Local where the kernel also reads them; an
+/// op needed at several indices, or by several threads at one, is Recomputed.
 KernelPlan inlined_kernel(const Computation& computation, std::vector<NodeId> ops,
                           const std::vector<NodeId>& roots, NodeId dominant, const Dealt& dealt);
 
