@@ -15,6 +15,7 @@
 #include "analysis/planners/tvm/functions.h"
 #include "analysis/schedule/inlined_kernel.h"
 #include "core/base/at.h"
+#include "core/base/format.h"
 #include "core/base/parallel.h"
 
 namespace stitchwork {
