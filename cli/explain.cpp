@@ -71,6 +71,7 @@ ordered_json to_json(const Explanation& e, const FusionPlan& plan, const std::ve
           {"became", e.became},
           {"opcode", e.opcode},
           {"updates", e.updates},
+          {"place", e.place},
           {"shape", e.shape},
           {"step", e.step},
           {"library_time", e.library_time},

@@ -29,7 +29,13 @@ std::optional<Timed> made_call(const Computation& computation, const std::vector
   if (node.shape.is_tuple || std::any_of(node.operands.begin(), node.operands.end(), is_tuple))
     return std::nullopt;
   LibraryCall made;
-  for (const NodeId operand : node.operands) made.operands.push_back(values.address(operand));
+  for (const NodeId operand : node.operands) {
+    const Node& read = computation.node(operand);
+    made.operands.push_back(values.address(operand));
+    if (read.attrs.placed != nullptr)
+      made.operands.back() +=
+          static_cast<DeviceAddress>(read.attrs.placed->offset * byte_size(read.shape.dtype));
+  }
   made.result = values.address(call.back());
   if (call.size() > 1) {
     const std::optional<Epilogue> epilogue = epilogue_of(computation, call);

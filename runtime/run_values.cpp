@@ -9,7 +9,7 @@
 #include "analysis/plan/assemble.h"
 #include "analysis/plan/written_state.h"
 #include "core/base/error.h"
-#include "core/passes/in_place.h"
+#include "core/index/buffer.h"
 
 namespace stitchwork {
 namespace {
@@ -19,6 +19,14 @@ namespace {
 bool is_source(const Node& owner) {
   const PlanRole role = plan_role(owner);
   return role == PlanRole::kSource || role == PlanRole::kAlias;
+}
+
+/// Calls `move` for each row of a block: where it begins in the array and in the matrix, and its elements.
+template <typename Move>
+void for_each_run(const Shape& shape, const PlacedArray& placed, Move move) {
+  const std::int64_t elements = shape.elements_count();
+  for (std::int64_t from = 0; from < elements; from += placed.cols)
+    move(from, placed.offset + from / placed.cols * placed.matrix.dims.back(), placed.cols);
 }
 
 }  // namespace
@@ -66,11 +74,12 @@ bool RunValues::is_written_once(const Node& owner) const {
 }
 
 std::size_t RunValues::bytes_of(const Node& owner) const {
-  return static_cast<std::size_t>(std::max<std::int64_t>(1, owner.shape.byte_size()));
+  const Shape& shape = owner.attrs.placed == nullptr ? owner.shape : owner.attrs.placed->matrix;
+  return static_cast<std::size_t>(std::max<std::int64_t>(1, shape.byte_size()));
 }
 
 DeviceAddress RunValues::address(NodeId op) {
-  const NodeId owner = storage_of(computation_, op);
+  const NodeId owner = memory_of(computation_, op);
   const Node& node = computation_.node(owner);
   SW_CHECK(!ended_.contains(owner), "{} is used after the last step that touches its buffer", node.name);
   std::shared_ptr<DeviceBuffer>& buffer = buffers_[owner];
@@ -85,7 +94,20 @@ void RunValues::end(NodeId owner) {
   if (!backend_.keeps_sources() || !is_written_once(computation_.node(owner))) buffers_.erase(owner);
 }
 
+void RunValues::upload(NodeId op, const Literal& value) {
+  const PlacedArray* placed = computation_.node(op).attrs.placed.get();
+  if (placed == nullptr) return backend_.write(address(op), value.bytes);
+  const int element = byte_size(value.shape.dtype);
+  for_each_run(value.shape, *placed, [&](std::int64_t from, std::int64_t to, std::int64_t count) {
+    backend_.write(
+        address(op) + static_cast<DeviceAddress>(to * element),
+        std::span(value.bytes)
+            .subspan(static_cast<std::size_t>(from * element), static_cast<std::size_t>(count * element)));
+  });
+}
+
 void RunValues::place(NodeId owner, RunValue value) {
+  if (computation_.node(owner).attrs.placed != nullptr) return upload(owner, literal(value));
   if (value.device == nullptr) return upload(owner, *value.host);
   // One holder is `value`; what updates the array in place may not be seen by others.
   if (updated_.contains(owner) && value.device.use_count() > 1)
@@ -145,9 +167,10 @@ RunValue RunValues::held(NodeId id) {
   const NodeId owner = storage_of(computation_, id);
   upload_source(owner);
   RunValue value;
-  value.shape = buffer_shape(node);
+  value.placed = computation_.node(owner).attrs.placed;
+  value.shape = value.placed == nullptr ? buffer_shape(node) : node.shape;
   static_cast<void>(address(owner));
-  value.device = buffers_.at(owner);
+  value.device = buffers_.at(memory_of(computation_, id));
   return value;
 }
 
@@ -173,7 +196,17 @@ Literal RunValues::literal(const RunValue& value) {
     return literal;
   }
   literal = Literal::zeros(value.shape);
-  backend_.read(value.device->address(), literal.bytes);
+  if (value.placed == nullptr) {
+    backend_.read(value.device->address(), literal.bytes);
+    return literal;
+  }
+  const int element = byte_size(value.shape.dtype);
+  for_each_run(value.shape, *value.placed, [&](std::int64_t to, std::int64_t from, std::int64_t count) {
+    backend_.read(
+        value.device->address() + static_cast<DeviceAddress>(from * element),
+        std::span(literal.bytes)
+            .subspan(static_cast<std::size_t>(to * element), static_cast<std::size_t>(count * element)));
+  });
   return literal;
 }
 

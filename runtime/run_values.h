@@ -19,6 +19,8 @@ struct RunValue {
   std::shared_ptr<const Literal> host;
   std::shared_ptr<DeviceBuffer> device;
   std::vector<RunValue> elements;  ///< of a tuple
+  /// Where it lies in the matrix on the device, if it is a block of one.
+  std::shared_ptr<const PlacedArray> placed;
 
   /// Without a copy of its bytes.
   static RunValue of(Literal literal);
@@ -36,8 +38,8 @@ class RunValues {
   /// `inputs` are the parameters'.
   void start(std::vector<RunValue> inputs) { inputs_ = std::move(inputs); }
 
-  /// The buffer of `op` (aliases resolved); allocated on first use. After its last use it must not be asked
-  /// for: it would be another one.
+  /// The buffer in which `op` lies (aliases resolved; of a block that of the matrix); allocated on first use.
+  /// After its last use it must not be asked for: it would be another one.
   DeviceAddress address(NodeId op);
 
   /// Fills the buffer of a parameter, a constant or an element of a tuple before it is read for the first
@@ -67,7 +69,7 @@ class RunValues {
  private:
   /// Whether it is written once, before the first step that reads it: by the host, or by a step done once.
   bool is_written_once(const Node& owner) const;
-  void upload(NodeId op, const Literal& value) { backend_.write(address(op), value.bytes); }
+  void upload(NodeId op, const Literal& value);
   /// Puts it into the buffer of `owner`: its own, where it is on the device.
   void place(NodeId owner, RunValue value);
   std::size_t bytes_of(const Node& owner) const;

@@ -8,6 +8,7 @@
 
 #include "analysis/plan/assemble.h"
 #include "core/base/error.h"
+#include "core/index/buffer.h"
 #include "runtime/device_buffer.h"
 #include "runtime/simulator_backend.h"
 
@@ -18,10 +19,10 @@ namespace {
 Launched launch_alone(Backend& backend, const Computation& computation, const CompiledKernel& kernel) {
   std::map<NodeId, DeviceBuffer> buffers;
   const LaunchMemory memory = lay_out(backend, kernel, [&](NodeId op) {
-    const NodeId owner = buffer_of(computation, op);
+    const NodeId owner = memory_of(computation, op);
     if (const auto known = buffers.find(owner); known != buffers.end()) return known->second.address();
     const Node& node = computation.node(owner);
-    const auto bytes = static_cast<std::size_t>(std::max<std::int64_t>(1, node.shape.byte_size()));
+    const auto bytes = static_cast<std::size_t>(std::max<std::int64_t>(1, buffer_shape(node).byte_size()));
     const DeviceBuffer& buffer = buffers.try_emplace(owner, backend, bytes, node.name).first->second;
     backend.clear(buffer.address(), bytes);
     return buffer.address();

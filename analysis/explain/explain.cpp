@@ -390,6 +390,7 @@ Explanation explain_planned(const Graph& graph, const FusionPlan& plan, const st
   result.shape = to_text(node.shape);
   if (const UpdatedArray* array = node.attrs.updated.get())
     result.updates = fmt::format("{} = {}", computation.node(array->op).name, to_text(array->shape));
+  result.place = place_text(computation, node);
   const auto users = computation.users();
   const Device& target = device(plan.device);
   const PlanView view(graph, plan, op);

@@ -50,6 +50,9 @@ struct Refusal {
 struct Explanation {
   std::string op, opcode, shape;
   std::string updates;  ///< of an update in place: the array, "get-tuple-element.5 = f32[300,32,250]"
+  /// Of an array that shares a matrix with others: "rows 16 to 31, columns 0 to 1499 of f32[560,3000], the
+  /// buffer of slice.47".
+  std::string place;
   /// Where the name asked for is no op's any more: what became of it while the model was read, and when the
   /// planner rewrote it, a line a step.
   /// With nothing left of it, all else is empty.
@@ -67,6 +70,10 @@ NodeId op_named(const Computation& computation, const std::string& op);
 
 /// The steps that are no kernels, by each of their ops; memsets have none.
 std::unordered_map<NodeId, const PlanStep*> steps_outside_kernels(const FusionPlan& plan);
+/// Where an array lies that shares a matrix with others (core/passes/lay_beside.h), as Explanation has it;
+/// "": it has its buffer to itself.
+std::string place_text(const Computation& computation, const Node& node);
+
 /// What an op outside kernels is: "library call lib:dot.5", "parameter", "alias of ..."; `step`: that of the
 /// op, nullptr where it has none.
 std::string step_text(const Computation& computation, const PlanStep* step, const Node& node);

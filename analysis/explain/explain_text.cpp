@@ -45,6 +45,7 @@ std::string to_text(const Explanation& explanation) {
   if (!explanation.updates.empty())
     text += fmt::format("a slice of {}, an array of the loop's state, written where that lies\n",
                         explanation.updates);
+  if (!explanation.place.empty()) text += "lies in " + explanation.place + "\n";
   if (!explanation.step.empty()) text += explanation.step + "\n";
   if (!explanation.library_time.empty()) text += explanation.library_time + "\n";
   if (explanation.placements.size() > 1)

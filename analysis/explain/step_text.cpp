@@ -24,7 +24,17 @@ std::unordered_map<NodeId, const PlanStep*> steps_outside_kernels(const FusionPl
   return result;
 }
 
+std::string place_text(const Computation& computation, const Node& node) {
+  const PlacedArray* placed = node.attrs.placed.get();
+  if (placed == nullptr) return "";
+  const std::int64_t pitch = placed->matrix.dims.back(), row = placed->offset / pitch,
+                     col = placed->offset % pitch, rows = node.shape.elements_count() / placed->cols;
+  return fmt::format("rows {} to {}, columns {} to {} of {}, the buffer of {}", row, row + rows - 1, col,
+                     col + placed->cols - 1, to_text(placed->matrix), computation.node(placed->owner).name);
+}
+
 std::string step_text(const Computation& computation, const PlanStep* step, const Node& node) {
+  if (node.op == Op::kConcatInPlace) return "nothing computes it: its operands lie beside each other";
   if (step != nullptr)
     return fmt::format("{} {}", step->kind == StepKind::kLibrary ? "library call" : name(step->kind),
                        step->id);

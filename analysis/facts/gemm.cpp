@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/index/buffer.h"
 #include "core/index/strided.h"
 
 namespace stitchwork {
@@ -110,11 +111,11 @@ std::optional<Gemm> gemm_of(Product product) {
   return gemm;
 }
 
-std::optional<Gemm> gemm_of(const Node& dot, const Shape& lhs, const Shape& rhs,
+std::optional<Gemm> gemm_of(const Node& dot, const Node& lhs, const Node& rhs,
                             std::span<const std::int64_t> transposed) {
   SW_CHECK(dot.attrs.dot.has_value(), "{} is no dot", dot.name);
   const DotDims& dims = *dot.attrs.dot;
-  const Dims a = strides_of(lhs.dims), b = strides_of(rhs.dims),
+  const Dims a = strides_of(buffer_extents(lhs)), b = strides_of(buffer_extents(rhs)),
              c = transposed.empty() ? strides_of(dot.shape.dims) : strides_across(dot.shape.dims, transposed);
   const auto at = [](const Dims& of, std::int64_t d) { return of[static_cast<std::size_t>(d)]; };
 
@@ -122,13 +123,13 @@ std::optional<Gemm> gemm_of(const Node& dot, const Shape& lhs, const Shape& rhs,
   std::size_t out = 0;
   for (std::size_t i = 0; i < dims.lhs_batch.size(); ++i, ++out)
     product.batch.push_back(
-        {at(lhs.dims, dims.lhs_batch[i]), at(a, dims.lhs_batch[i]), at(b, dims.rhs_batch[i]), c[out]});
-  for (const std::int64_t d : remaining(lhs, dims.lhs_batch, dims.lhs_contracting))
-    product.rows.push_back({at(lhs.dims, d), at(a, d), 0, c[out++]});
-  for (const std::int64_t d : remaining(rhs, dims.rhs_batch, dims.rhs_contracting))
-    product.cols.push_back({at(rhs.dims, d), 0, at(b, d), c[out++]});
+        {at(lhs.shape.dims, dims.lhs_batch[i]), at(a, dims.lhs_batch[i]), at(b, dims.rhs_batch[i]), c[out]});
+  for (const std::int64_t d : remaining(lhs.shape, dims.lhs_batch, dims.lhs_contracting))
+    product.rows.push_back({at(lhs.shape.dims, d), at(a, d), 0, c[out++]});
+  for (const std::int64_t d : remaining(rhs.shape, dims.rhs_batch, dims.rhs_contracting))
+    product.cols.push_back({at(rhs.shape.dims, d), 0, at(b, d), c[out++]});
   for (std::size_t i = 0; i < dims.lhs_contracting.size(); ++i)
-    product.contracted.push_back({at(lhs.dims, dims.lhs_contracting[i]), at(a, dims.lhs_contracting[i]),
+    product.contracted.push_back({at(lhs.shape.dims, dims.lhs_contracting[i]), at(a, dims.lhs_contracting[i]),
                                   at(b, dims.rhs_contracting[i]), 0});
   if (transposed.empty()) return gemm_of(std::move(product));
   if (auto gemm = gemm_of(product)) return gemm;

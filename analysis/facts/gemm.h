@@ -36,11 +36,11 @@ struct Product {
 /// Nothing where the contracted dimensions have no common stride or no operand dimension is contiguous.
 std::optional<Gemm> gemm_of(Product product);
 
-/// The products of `dot` over operands of these shapes, both stored row by row. Nothing where its contracted
-/// dimensions have no common stride or no operand dimension is contiguous. `transposed`: C is stored as a
-/// transpose with these dimensions has it; the operands change places where those of the left one then are
-/// contiguous.
-std::optional<Gemm> gemm_of(const Node& dot, const Shape& lhs, const Shape& rhs,
+/// The products of `dot` over these operands, each stored row by row or as a block of a matrix that is.
+/// Nothing where its contracted dimensions have no common stride or no operand dimension is contiguous.
+/// `transposed`: C is stored as a transpose with these dimensions has it; the operands change places where
+/// those of the left one then are contiguous.
+std::optional<Gemm> gemm_of(const Node& dot, const Node& lhs, const Node& rhs,
                             std::span<const std::int64_t> transposed = {});
 
 }  // namespace stitchwork

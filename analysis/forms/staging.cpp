@@ -40,6 +40,8 @@ class Staged {
       const bool inside = contains_sorted(kernel_.ops, e.op);
       if (!e.load || (inside && reads_shared(kernel_, e.op, e.root))) continue;
       if (partials_of(computation_, kernel_, e.op) > 0) continue;  // readers fold them
+      if (computation_.node(buffer_of(computation_, e.op)).attrs.placed != nullptr)
+        return refuse(e.op);  // its rows lie apart
       const auto part = staged_part(computation_.node(e.op).shape, e.map, group_.mapping);
       if (depends_on(e.map, 0) && depends_on(e.map, 1) && part != StagedPart::kElements) return refuse(e.op);
       const bool beside = part == StagedPart::kCols   ? stages_cols(group_.mapping, group_.deal)
@@ -49,7 +51,8 @@ class Staged {
     }
     for (const NodeId op : materialised(group_)) {
       const Placement& placed = found.placements->at(op);
-      if (computation_.node(op).attrs.updated != nullptr) return refuse(op);  // it begins where a value says
+      const Attributes& attrs = computation_.node(op).attrs;
+      if (attrs.updated != nullptr || attrs.placed != nullptr) return refuse(op);  // it begins elsewhere
       const bool stored = contains_sorted(kernel_.outputs, op) || kernel_.schemes.at(op) == Scheme::kGlobal;
       if (!stored || placed.coverage != Coverage::kFull) continue;
       if (scheme_in_phase(kernel_, op) == Scheme::kRegional ||

@@ -17,6 +17,7 @@
 #include "analysis/schedule/stages.h"
 #include "analysis/schedule/tiles.h"
 #include "core/base/sorted.h"
+#include "core/index/buffer.h"
 #include "occupancy_model/hardware.h"
 
 namespace stitchwork::astitch {
@@ -106,9 +107,9 @@ Moved moved(const Computation& computation, const KernelPlan& kernel, const Grou
     const bool only_shared = scheme != kernel.schemes.end() && scheme->second == Scheme::kRegional;
     if (load ? reads_shared(kernel, op, root) : only_shared) return;
     if (!follows_lanes(map, layout)) return;
-    const Shape& shape = computation.node(op).shape;
-    const int bytes = byte_size(shape.dtype);
-    const IndexExpr offset = simplify(linearize(map.results, shape.dims), map);
+    const Node& node = computation.node(op);
+    const int bytes = byte_size(node.shape.dtype);
+    const IndexExpr offset = simplify(buffer_offset(node, map.results), map);
     const Movement movement = layout.movement(offset, map);
     if (load && movement == Movement::kOneForAll) {  // loaded once for a vector
       Moved::Together& step = steps[readers.of(op, kernel.levels.at(root))];

@@ -10,6 +10,7 @@
 #include "analysis/schedule/evaluations.h"
 #include "analysis/schedule/layout.h"
 #include "analysis/schedule/tiles.h"
+#include "core/index/buffer.h"
 
 namespace stitchwork::costs {
 namespace {
@@ -145,11 +146,12 @@ double unfilled_warps(const IndexMap& map, const Mapping& mapping, const Layout&
   return beyond_lanes(ceil_div(std::min(layout.task_rows, layout.rows), layout.width));
 }
 
-int moved_at_once(const IndexMap& map, const Shape& shape, const Mapping& mapping, const Layout& layout,
+int moved_at_once(const IndexMap& map, const Node& node, const Mapping& mapping, const Layout& layout,
                   bool through_tile) {
-  if (layout.in_tile && through_tile) return staging_mapping(mapping, byte_size(shape.dtype)).vectors.width;
+  if (layout.in_tile && through_tile)
+    return staging_mapping(mapping, byte_size(node.shape.dtype)).vectors.width;
   if (layout.width == 1 || !uses(map, layout.lane_dim) || !layout.holds(map)) return 1;
-  const IndexExpr offset = simplify(linearize(map.results, shape.dims), map);
+  const IndexExpr offset = simplify(buffer_offset(node, map.results), map);
   return layout.movement(offset, map) == Movement::kVector ? layout.width : 1;
 }
 

@@ -53,7 +53,7 @@ double warp_accesses(const IndexMap& map, const Mapping& mapping, const Layout& 
 double unfilled_warps(const IndexMap& map, const Mapping& mapping, const Layout& layout);
 
 /// Elements that one access of a thread moves.
-int moved_at_once(const IndexMap& map, const Shape& shape, const Mapping& mapping, const Layout& layout,
+int moved_at_once(const IndexMap& map, const Node& node, const Mapping& mapping, const Layout& layout,
                   bool through_tile);
 
 /// Of a value that only some lanes of a warp compute (a piece of a concatenation, the inside of a pad): how

@@ -10,6 +10,7 @@
 #include "analysis/judge/cost_access.h"
 #include "analysis/schedule/branches.h"
 #include "core/base/sorted.h"
+#include "core/index/buffer.h"
 
 namespace stitchwork::costs {
 namespace {
@@ -337,7 +338,7 @@ ThreadWork Choices::of_window(int v) {
 
 ThreadWork Choices::of_address(int v) {
   if (in_window_) return {};  // a loop's index is counted up with what is added to it
-  IndexExpr place = linearize(evaluation(v).map.results, node(v).shape.dims);
+  IndexExpr place = buffer_offset(node(v), evaluation(v).map.results);
   place.constant = 0;
   // Derived from the code printed: a wide product, and a sum in two instructions.
   constexpr double kAddress = 3;

@@ -14,6 +14,7 @@
 #include "analysis/schedule/layout.h"
 #include "analysis/schedule/tiles.h"
 #include "core/base/arithmetic.h"
+#include "core/index/buffer.h"
 
 namespace stitchwork::costs {
 namespace {
@@ -80,7 +81,7 @@ void KernelCounter::count_load(const Group& group, const Evaluation& e, int v, c
   if (e.tile && layout.in_tile && staged_part(shape, group.mapping) == StagedPart::kCols)
     return count_staged_cols(group, e, accesses);
   WarpLoads of{.accesses = accesses, .times = e.tile ? 1 : 1.0 + again};
-  of.at_once = moved_at_once(e.map, shape, group.mapping, layout, e.tile);
+  of.at_once = moved_at_once(e.map, computation_.node(e.op), group.mapping, layout, e.tile);
   const double warps = filled * divergence(e.map, layout) * unfilled_warps(e.map, group.mapping, layout);
   of.executed = of.times * std::max(1.0, warps) * static_cast<double>(partials) / of.at_once;
   of.copied = copied_in_flight(group, shape, e.tile);
@@ -123,14 +124,15 @@ void KernelCounter::count_load_sectors(const Group& group, const Evaluation& e, 
   const Shape& shape = computation_.node(e.op).shape;
   const Layout layout = layout_of(group);
   const int bytes = byte_size(shape.dtype);
-  const double touched =
-      of.accesses * sectors(e.map, shape.dims, group.mapping, layout, bytes, e.tile, of.at_once);
+  const double touched = of.accesses * sectors(e.map, buffer_extents(computation_.node(e.op)), group.mapping,
+                                               layout, bytes, e.tile, of.at_once);
   double asked = touched, lines = touched / kSectorsPerWavefront;
   // Lanes with vectors that they load one element at a time touch as many sectors again for each. A wavefront
   // is of one line, however few of its sectors are asked for.
   if (of.at_once == 1 && !e.tile && !is<mapping::Patch>(group.mapping) && uses(e.map, layout.lane_dim)) {
     const auto apart = [&](int at_a_time) {
-      return of.accesses * touched_apart(e.map, shape.dims, layout, bytes, at_a_time);
+      return of.accesses *
+             touched_apart(e.map, buffer_extents(computation_.node(e.op)), layout, bytes, at_a_time);
     };
     if (layout.width > 1) asked = std::max(touched, apart(kSectorBytes));
     lines = std::max(lines, apart(kSectorBytes * static_cast<int>(kSectorsPerWavefront)));
@@ -356,11 +358,11 @@ void KernelCounter::count_store(const Group& group, NodeId op, const Placement& 
   if (shared) count_accesses(accesses);
   if (!global) return;
   const bool tile = find_tile(kernel_, op, group.dominant, level_of(op)) != nullptr;
-  const int at_once = moved_at_once(placed.map, node.shape, group.mapping, layout, tile);
+  const int at_once = moved_at_once(placed.map, node, group.mapping, layout, tile);
   const bool in_bulk = tile && stored_in_bulk(group.mapping, bytes);  // by one thread
   if (!in_bulk) count_accesses(accesses / at_once, accesses_together(group));
   const double touched =
-      accesses * sectors(placed.map, node.shape.dims, group.mapping, layout, bytes, tile, at_once);
+      accesses * sectors(placed.map, buffer_extents(node), group.mapping, layout, bytes, tile, at_once);
   now().l2_sectors += touched;
   if (!in_bulk) count_in_l1(accesses / at_once, touched);
   if (tile) count_through_tile(accesses, 1, in_bulk ? 0 : at_once, layout.width, bytes);

@@ -31,6 +31,11 @@ NodeId storage_of(const Computation& computation, NodeId node) {
   return owner.attrs.updated == nullptr ? owner.id : storage_of(computation, owner.attrs.updated->op);
 }
 
+NodeId memory_of(const Computation& computation, NodeId node) {
+  const Node& owner = computation.node(storage_of(computation, node));
+  return owner.attrs.placed == nullptr ? owner.id : owner.attrs.placed->owner;
+}
+
 std::vector<NodeId> materialised(const Group& group) {
   std::vector<NodeId> result = group.sub_dominants;
   result.push_back(group.dominant);
@@ -66,7 +71,8 @@ std::vector<NodeId> values_read(const Computation& computation, NodeId node) {
   std::vector<NodeId> owners = buffers_read(computation, node);
   std::erase_if(owners, [&](NodeId id) {
     const Node& owner = computation.node(id);
-    return plan_role(owner) == PlanRole::kAlias && !owner.operands.empty();
+    return (plan_role(owner) == PlanRole::kAlias && !owner.operands.empty()) ||
+           owner.op == Op::kConcatInPlace;
   });
   return owners;
 }
@@ -192,7 +198,7 @@ class Assembler {
                         (computed_.contains(node->id) && !read.contains(node->id));  // to kernels
       const bool call = (role == PlanRole::kLibrary && !left) || role == PlanRole::kOpaque;
       const bool copy = role == PlanRole::kMemory && node->op == Op::kCopy && !left;
-      if (!call && !copy) continue;
+      if ((!call && !copy) || node->op == Op::kConcatInPlace) continue;
       makers_[node->id].push_back(static_cast<int>(units_.size()));
       const StepKind kind = is_control(*node) ? StepKind::kControl
                             : call            ? StepKind::kLibrary

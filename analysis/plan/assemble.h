@@ -33,11 +33,16 @@ NodeId buffer_of(const Computation& computation, NodeId node);
 /// place the array that it updates (core/passes/in_place.h).
 NodeId storage_of(const Computation& computation, NodeId node);
 
+/// The op that owns that memory where arrays share it: `storage_of`, and of a block the op whose buffer is
+/// the matrix that it lies in (core/passes/lay_beside.h).
+NodeId memory_of(const Computation& computation, NodeId node);
+
 /// The ops a kernel or a group materialises: dominants and sub-dominants, ascending.
 std::vector<NodeId> materialised(const KernelPlan& kernel);
 std::vector<NodeId> materialised(const Group& group);
 
-/// The ops whose buffers hold `node`'s values: `buffer_of` followed through tuples, ascending.
+/// The ops whose buffers hold `node`'s values: `buffer_of` followed through tuples and concatenations in
+/// place, ascending.
 std::vector<NodeId> values_read(const Computation& computation, NodeId node);
 
 /// `values_read` of every input of a kernel: whose steps come before it (an input may be an element of a

@@ -36,7 +36,8 @@ class Call {
     epilogue_.product = product;
     if (!dot)
       convolution(node, lhs, rhs);
-    else if (const auto gemm = gemm_of(node, lhs, rhs))
+    else if (const auto gemm =
+                 gemm_of(node, computation.node(node.operands[0]), computation.node(node.operands[1])))
       matrices(*gemm);
   }
 
@@ -48,6 +49,9 @@ class Call {
   /// Another name of the value, its transpose, a sum of it and one thing more, or the larger of it and zero.
   /// `views`: of the bias, which the call has too, are added.
   bool take(const Node& next, std::vector<NodeId>& views) {
+    // What is added, and the result, lie dense.
+    if (is_block(next.id) || std::ranges::any_of(next.operands, [&](NodeId id) { return is_block(id); }))
+      return false;
     if (plan_role(next) == PlanRole::kAlias) {
       if (next.shape.is_tuple || next.operands.size() != 1 || next.operands[0] != value_) return false;
       value_ = next.id;
@@ -76,6 +80,10 @@ class Call {
   }
 
  private:
+  bool is_block(NodeId id) const {
+    return computation_.node(buffer_of(computation_, id)).attrs.placed != nullptr;
+  }
+
   void convolution(const Node& node, const Shape& input, const Shape& kernel) {
     if (node.shape.elements_count() == 0 || !cudnn_adds(node, input, kernel)) return;
     const auto feature =
@@ -112,8 +120,7 @@ class Call {
   bool transpose(const Node& next) {
     const Node& dot = computation_.node(epilogue_.product);
     if (dot.op != Op::kDot || value_ != epilogue_.product || next.operands[0] != value_) return false;
-    const Shape &lhs = computation_.node(dot.operands[0]).shape,
-                &rhs = computation_.node(dot.operands[1]).shape;
+    const Node &lhs = computation_.node(dot.operands[0]), &rhs = computation_.node(dot.operands[1]);
     const auto gemm = gemm_of(dot, lhs, rhs, next.attrs.dimensions);
     if (!gemm) return false;
     matrices(*gemm);

@@ -8,6 +8,7 @@
 #include "analysis/plan/assemble.h"
 #include "analysis/plan/control_flow.h"
 #include "analysis/plan/step_order.h"
+#include "core/index/buffer.h"
 
 namespace stitchwork {
 namespace {
@@ -84,18 +85,23 @@ std::vector<BufferLife> buffer_lives(const Computation& computation, const Fusio
   std::map<NodeId, BufferLife> lives;
   for (std::size_t s = 0; s < steps.size(); ++s)
     for (const std::vector<NodeId>* list : {&steps[s].reads, &steps[s].writes})
-      for (const NodeId owner : *list) {
+      for (const NodeId storage : *list) {
+        const NodeId owner = memory_of(computation, storage);
         BufferLife& life =
-            lives.try_emplace(owner, BufferLife{owner, computation.node(owner).shape.byte_size(), s, s})
+            lives
+                .try_emplace(owner,
+                             BufferLife{owner, buffer_shape(computation.node(owner)).byte_size(), s, s})
                 .first->second;
         life.last = std::max(life.last, last[s]);
       }
   for (std::size_t s = 0; s < steps.size(); ++s)
     if (plan.steps[s].once)  // later runs find it there
-      for (const NodeId owner : steps[s].writes)
-        lives.at(owner).last = std::max(lives.at(owner).last, steps.size() - 1);
+      for (const NodeId storage : steps[s].writes) {
+        BufferLife& life = lives.at(memory_of(computation, storage));
+        life.last = std::max(life.last, steps.size() - 1);
+      }
   for (const NodeId owner : buffers_read(computation, computation.root))
-    if (const auto at = lives.find(storage_of(computation, owner)); at != lives.end())
+    if (const auto at = lives.find(memory_of(computation, owner)); at != lives.end())
       at->second.last = steps.size();
   std::vector<BufferLife> result;
   result.reserve(lives.size());
@@ -110,7 +116,7 @@ PlanMemory plan_memory(const Graph& model, const FusionPlan& plan, bool with_tup
   std::unordered_map<NodeId, BufferLife*> by_owner;
   for (BufferLife& buffer : memory.buffers) by_owner.emplace(buffer.owner, &buffer);
   for (const Node& node : computation.nodes) {
-    const auto at = by_owner.find(storage_of(computation, node.id));
+    const auto at = by_owner.find(memory_of(computation, node.id));
     if (at != by_owner.end() && at->first != node.id) at->second->aliases.push_back(node.id);
   }
   return memory;

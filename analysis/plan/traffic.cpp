@@ -15,8 +15,10 @@ std::vector<NodeId> buffers_read(const Computation& computation, NodeId node) {
   while (!open.empty()) {
     const Node& owner = computation.node(buffer_of(computation, open.back()));
     open.pop_back();
-    if (seen.insert(owner.id).second && plan_role(owner) == PlanRole::kAlias)
-      open.insert(open.end(), owner.operands.begin(), owner.operands.end());  // a tuple, or an element of one
+    // A tuple, an element of one, or operands that lie beside each other.
+    if (seen.insert(owner.id).second &&
+        (plan_role(owner) == PlanRole::kAlias || owner.op == Op::kConcatInPlace))
+      open.insert(open.end(), owner.operands.begin(), owner.operands.end());
   }
   std::vector<NodeId> buffers(seen.begin(), seen.end());
   sort_unique(buffers);

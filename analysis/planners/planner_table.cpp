@@ -71,6 +71,7 @@ constexpr std::array kKnobs = {
     Knob{"packing", kOnOff, "on", "patterns may have parts that no value connects"},
     Knob{"gemm_fusion", kOnOff, "on", "products of one operand, and sums of products, become one"},
     Knob{"gemm_kernels", kOnOff, "on", "the library's kernel of each product is explored"},
+    Knob{"views", kOnOff, "on", "operands of fused products lie beside each other; off: copied"},
     Knob{"allocations", kOnOff, "on", "all allocation strategies are explored; off: the first"},
     Knob{"streams", kStreams, "2", "on how many streams steps may run"},
     Knob{"elementwise", kElementwise, "xla", "who plans the kernels between the products"},
@@ -106,8 +107,8 @@ constexpr auto kAutoKnobs = [] {
 constexpr std::array<std::string_view, 10> kIlpKnobs = {
     "products",   "solver",  "score",   "launch_cost",  "exploratory",
     "remainders", "packing", "mapping", "shared_limit", "shared_reuse"};
-constexpr std::array<std::string_view, 5> kAstraKnobs = {"gemm_fusion", "gemm_kernels", "allocations",
-                                                         "streams", "elementwise"};
+constexpr std::array<std::string_view, 6> kAstraKnobs = {"gemm_fusion", "gemm_kernels", "allocations",
+                                                         "views",       "streams",      "elementwise"};
 constexpr std::array<std::string_view, 1> kTvmKnobs = {"duplicate_cheap"};
 constexpr std::array<std::string_view, 4> kKorchKnobs = {"fission", "reassociate", "candidates", "effort"};
 constexpr std::array<std::string_view, 5> kTvmFissionKnobs = {"duplicate_cheap", "fission", "reassociate",

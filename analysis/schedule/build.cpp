@@ -17,7 +17,7 @@
 #include "analysis/schedule/values.h"
 #include "core/base/error.h"
 #include "core/base/sorted.h"
-#include "core/passes/in_place.h"
+#include "core/index/buffer.h"
 #include "core/passes/moved.h"
 
 namespace stitchwork {
@@ -167,7 +167,7 @@ class Builder {
       root.reducer = reducer(node);
       if (step.layout.cols > 0) root.value = builder.partial(item.op);
       root.initial = builder.initial(node, map);
-      root.targets = {{m.global, simplify(linearize(map.results, node.shape.dims), map)}};
+      root.targets = {{m.global, context_.offset_in(m.global, item.op, map)}};
       step.roots.push_back(std::move(root));
     }
     TaskLoop loop;
@@ -285,8 +285,7 @@ class Builder {
     root.value = builder.value(of_row.operands[0], read_map(context_.computation, of_row, 0, over_domain));
     root.initial = builder.initial(node, map);
     if (m.shared >= 0) root.targets.push_back({m.shared, IndexExpr::dim(0)});
-    if (m.global >= 0)
-      root.targets.push_back({m.global, simplify(linearize(map.results, node.shape.dims), map)});
+    if (m.global >= 0) root.targets.push_back({m.global, context_.offset_in(m.global, item.op, map)});
     return root;
   }
 
@@ -311,10 +310,9 @@ class Builder {
       return result;
     }
     IndexMap map = m.placement.map;
-    const IndexExpr global = simplify(linearize(map.results, buffer_shape(node).dims), map);
     if (item.fold) {
       result.value = builder.value(item.op, map);
-      result.targets.push_back({m.global, global});
+      result.targets.push_back({m.global, context_.offset_in(m.global, item.op, map)});
       return result;
     }
     const IndexExpr place =
@@ -327,7 +325,7 @@ class Builder {
     if (const int tile = context_.tile(item.op, step.group, item.phase); tile >= 0)
       result.targets.push_back({tile, context_.tile_offset(item.op, step.group, false)});
     else if (m.partials < 0 && m.global >= 0)
-      result.targets.push_back({m.global, global});
+      result.targets.push_back({m.global, context_.offset_in(m.global, item.op, map)});
     if (node.attrs.updated != nullptr && m.output) result.slice = builder.slice(node, map);
     if (!reduces(item.op)) {
       result.value = builder.root_value(item.op, map);

@@ -7,7 +7,7 @@
 #include "analysis/schedule/launch.h"
 #include "analysis/schedule/tiles.h"
 #include "core/base/error.h"
-#include "core/passes/in_place.h"
+#include "core/index/buffer.h"
 
 namespace stitchwork {
 
@@ -126,11 +126,23 @@ Reach BuildContext::reach(NodeId op, int phase) const {
   return Reach::kCompute;
 }
 
+IndexExpr BuildContext::offset_in(int buffer, NodeId op, const IndexMap& map) const {
+  const Node &of = node(op), &owner = node(buffer_of(computation, op));
+  const MemorySpace space = buffers[static_cast<std::size_t>(buffer)].space;
+  if (of.attrs.updated != nullptr && space == MemorySpace::kGlobalOutput)
+    return simplify(buffer_offset(of, map.results), map);
+  const IndexExpr dense = linearize(map.results, of.shape.dims);
+  if (owner.attrs.placed == nullptr || space == MemorySpace::kScratch) return simplify(dense, map);
+  if (owner.id == op) return simplify(buffer_offset(of, map.results), map);
+  return simplify(buffer_offset(owner, delinearize(simplify(dense, map), owner.shape.dims)), map);
+}
+
 int BuildContext::input_buffer(NodeId op) {
   const NodeId owner = buffer_of(computation, op);
   const auto [it, inserted] = inputs_.try_emplace(owner, -1);
   if (inserted) {
-    const Shape& shape = node(owner).shape;
+    const Node& of = node(owner);
+    const Shape& shape = of.attrs.placed == nullptr ? of.shape : of.attrs.placed->matrix;
     SW_CHECK(!shape.is_tuple, "{} is a tuple: it has no buffer", node(owner).name);
     it->second = add_buffer({MemorySpace::kGlobalInput, owner, shape, shape.elements_count(), 0, false});
   }

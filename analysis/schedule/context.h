@@ -54,6 +54,8 @@ class BuildContext {
   Reach reach(NodeId op, int phase) const;
   /// The buffer of an input, made on first use.
   int input_buffer(NodeId op);
+  /// Of the elements of `op` under `map` in that buffer of global memory.
+  IndexExpr offset_in(int buffer, NodeId op, const IndexMap& map) const;
 
  private:
   void add_material(NodeId op, int group, const Placements& places);

@@ -109,7 +109,7 @@ Step TileSteps::moving(int group_index, bool stores, const Mapping& mapping, std
     if (part == StagedPart::kCols) step.values[static_cast<std::size_t>(root.value)].local = true;
     root.targets = {
         stores ? Target{context_.materials.at(op).global,
-                        simplify(linearize(map.results, context_.node(op).shape.dims), map)}
+                        context_.offset_in(context_.materials.at(op).global, op, map)}
                : Target{context_.tile(op, group_index, phase_), context_.tile_offset(op, group_index, true)}};
     step.roots.push_back(std::move(root));
   }

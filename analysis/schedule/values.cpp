@@ -146,7 +146,7 @@ ValueBuilder::Pending ValueBuilder::load(NodeId op, const IndexMap& map, int sco
   v.kind = ValueKind::kLoad;
   v.op = op;
   v.buffer = buffer;
-  v.offset = simplify(linearize(map.results, context_.node(op).shape.dims), map);
+  v.offset = context_.offset_in(buffer, op, map);
   return read_at(std::move(v), map, scope);
 }
 

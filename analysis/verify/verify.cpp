@@ -52,6 +52,7 @@ std::vector<Verdict> verify(const Graph& model, const Device& device, const Fusi
   if (!plan.model_sha256.empty() && !graph.source_sha256.empty() && plan.model_sha256 != graph.source_sha256)
     report.add("model", "the plan was made for a model of SHA-256 {}, {} has {}", plan.model_sha256,
                graph.source, graph.source_sha256);
+  check_places(computation, report);
   const std::size_t header = report.problems.size();
   for (const KernelPlan& kernel : plan.kernels) check_structure(computation, kernel, report);
   // The rest follows ops through groups; with those broken it would only repeat the same problem.

@@ -49,6 +49,9 @@ void check_tiles(const Computation& computation, const Device& device, const Ker
 void check_one_pass(const Graph& graph, const KernelPlan& kernel, Report& report);
 /// The schedule that follows from the plan (analysis/schedule/check.h). For kernels with no other problem.
 void check_schedule(const Graph& graph, const KernelPlan& kernel, Report& report);
+/// Arrays that share a matrix: inside it, apart from each other, operands of concatenations in place where
+/// these have them (core/passes/lay_beside.h).
+void check_places(const Computation& computation, Report& report);
 /// Every op computed, every value materialised once and before it is read, no cycle.
 void check_coverage(const Graph& graph, const FusionPlan& plan, Report& report);
 void check_order(const Graph& graph, const FusionPlan& plan, Report& report);

@@ -19,7 +19,7 @@ namespace {
 
 bool is_call(const Node& node) {
   const PlanRole role = plan_role(node);
-  return role == PlanRole::kLibrary || role == PlanRole::kOpaque;
+  return (role == PlanRole::kLibrary || role == PlanRole::kOpaque) && node.op != Op::kConcatInPlace;
 }
 
 std::vector<std::string> names_of(const Computation& computation, std::span<const NodeId> ops) {

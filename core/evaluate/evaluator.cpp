@@ -208,6 +208,7 @@ Literal dispatch(const Graph& graph, const Computation& computation, const Node&
     case Op::kSlice:
     case Op::kReverse:
     case Op::kConcatenate:
+    case Op::kConcatInPlace:
     case Op::kPad:
       return evaluate_layout(node, operands);
     case Op::kGather:

@@ -139,6 +139,7 @@ Literal evaluate_layout(const Node& node, Values operands) {
       reverse(node, *operands[0], result);
       break;
     case Op::kConcatenate:
+    case Op::kConcatInPlace:
       concatenate(node, operands, result);
       break;
     case Op::kPad:

@@ -43,6 +43,7 @@ bool moves_values(Op op) {
     case Op::kSlice:
     case Op::kReverse:
     case Op::kConcatenate:
+    case Op::kConcatInPlace:
     case Op::kCopy:
     case Op::kConvert:
     case Op::kOptimizationBarrier:

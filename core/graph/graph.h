@@ -54,6 +54,19 @@ struct UpdatedArray {
   Shape shape;
 };
 
+/// Where an array lies that shares its memory with others (core/passes/lay_beside.h): a block of a matrix.
+struct PlacedArray {
+  NodeId owner = kNoNode;   ///< the op whose buffer the matrix is
+  Shape matrix;             ///< all of it, row by row
+  std::int64_t offset = 0;  ///< of the array's first element, in elements of the matrix
+  std::int64_t cols = 1;    ///< the array's, so many elements of a row of the matrix
+  /// Of the array's dimensions, as linearize has it: those of the array, but for the one by which the rest of
+  /// a row of the matrix is stepped over.
+  std::vector<std::int64_t> extents;
+  /// It was made for its place: another op of the same value lies elsewhere, and is not merged with it.
+  bool own = false;
+};
+
 /// Typed attributes of an op; which ones are set is the op's business (docs/hlo.md). Attributes nobody here
 /// interprets (sharding, backend_config, window, dim_labels, ...) are kept verbatim in `other`, in order.
 struct Attributes {
@@ -71,6 +84,7 @@ struct Attributes {
   std::int64_t tuple_index = -1;
   std::shared_ptr<const Literal> literal;       ///< constant; shared between copies of a graph, never mutated
   std::shared_ptr<const UpdatedArray> updated;  ///< update-in-place; no part of the text form
+  std::shared_ptr<const PlacedArray> placed;    ///< of any op; no part of the text form
   std::vector<ComputationId>
       computations;  ///< to_apply, calls, condition+body, branch computations: in that order
   std::vector<std::pair<std::string, std::string>> other;

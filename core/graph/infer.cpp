@@ -306,6 +306,7 @@ Shape infer_shape(const Graph& graph, const Node& node, Operands operands) {
       check_distinct(node, node.attrs.dimensions, first().rank());
       return plain(first());
     case Op::kConcatenate:
+    case Op::kConcatInPlace:
       return infer_concatenate(node, operands);
     case Op::kPad:
       return infer_pad(node, operands);

@@ -97,6 +97,7 @@ enum class Op : std::uint8_t {
   kSlice,
   kReverse,
   kConcatenate,
+  kConcatInPlace,  ///< whose operands lie beside each other already (core/passes/lay_beside.h)
   kPad,
   // data-dependent indices
   kGather,

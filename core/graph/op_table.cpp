@@ -125,6 +125,8 @@ constexpr std::array kTable = {
     OpDef{Op::kSlice, "slice", kLayout, E::kGenerated, 1, 1, "", "", 0, false, D::kAny, true},
     OpDef{Op::kReverse, "reverse", kLayout, E::kGenerated, 1, 1, "", "", 0, false, D::kAny, true},
     OpDef{Op::kConcatenate, "concatenate", kLayout, E::kGenerated, 1, -1, "", "", 2, false, D::kAny, true},
+    OpDef{Op::kConcatInPlace, "concat-in-place", kLayout, E::kLibrary, 1, -1, "", "", 0, false, D::kAny,
+          true},
     OpDef{Op::kPad, "pad", kLayout, E::kGenerated, 2, 2, "", "", 3, false, D::kAny, true},
 
     OpDef{Op::kGather, "gather", OpClass::kGather, E::kGenerated, 2, 2, "", "", 8, false, D::kAny, true},

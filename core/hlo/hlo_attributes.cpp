@@ -401,8 +401,9 @@ std::string_view missing_attribute(const Node& node, const std::vector<CalleeNam
   if (node.op == Op::kCompare && !attrs.comparison) return "direction";
   if (node.op == Op::kGetTupleElement && attrs.tuple_index < 0) return "index";
   if (node.op == Op::kIota && attrs.dimensions.empty()) return "iota_dimension";
-  const bool one_dimension = node.op == Op::kConcatenate || node.op == Op::kSort ||
-                             node.op == Op::kGetDimensionSize || node.op == Op::kSetDimensionSize;
+  const bool one_dimension = node.op == Op::kConcatenate || node.op == Op::kConcatInPlace ||
+                             node.op == Op::kSort || node.op == Op::kGetDimensionSize ||
+                             node.op == Op::kSetDimensionSize;
   if (one_dimension && attrs.dimensions.empty()) return "dimensions";
   if (node.op == Op::kGather && !attrs.gather) return "offset_dims";
   for (const RequiredText& text : kRequiredTexts)

@@ -56,6 +56,9 @@ bool is_pure(const Node& node) {
   }
 }
 
+/// Made for its place among other arrays: equal ones lie elsewhere.
+bool has_own_place(const Node& node) { return node.attrs.placed != nullptr && node.attrs.placed->own; }
+
 void add_number(std::string& key, std::int64_t number) {
   key.append(reinterpret_cast<const char*>(&number), sizeof number);
 }
@@ -89,7 +92,7 @@ Computation merged(const Computation& computation, const std::vector<Computation
   std::unordered_map<std::string, NodeId> first;
   for (const Node& node : computation.nodes) {
     interruption_point();
-    if (!is_pure(node)) continue;
+    if (!is_pure(node) || has_own_place(node)) continue;
     std::string key;
     add_key(key, node, replacement, same_computation);
     const auto [found, fresh] = first.emplace(std::move(key), node.id);

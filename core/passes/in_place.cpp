@@ -58,8 +58,4 @@ void update_in_place(Computation& body) {
   }
 }
 
-const Shape& buffer_shape(const Node& node) {
-  return node.attrs.updated == nullptr ? node.shape : node.attrs.updated->shape;
-}
-
 }  // namespace stitchwork

@@ -12,7 +12,4 @@ namespace stitchwork {
 /// nobody has use for what was there before. (XLA's buffer assignment aliases these, too.) Ids stay.
 void update_in_place(Computation& body);
 
-/// The shape of the array in `node`'s buffer: of an update in place all of it, else the node's own.
-const Shape& buffer_shape(const Node& node);
-
 }  // namespace stitchwork

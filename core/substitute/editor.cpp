@@ -65,6 +65,17 @@ NodeId Editor::concatenate(const std::vector<NodeId>& parts, std::size_t dim) {
   return add(Op::kConcatenate, to.dtype, to.dims, parts, std::move(attributes));
 }
 
+NodeId Editor::with_own_place(NodeId old) {
+  Attributes attributes;
+  attributes.placed = std::make_shared<const PlacedArray>(PlacedArray{.own = true});
+  if (const Literal* number = view_.uniform(old)) {
+    const NodeId scalar = emit().fill(Shape::array(shape(old).dtype, {}), number->get_double(0));
+    return add(Op::kBroadcast, shape(old).dtype, dims(old), {scalar}, std::move(attributes));
+  }
+  attributes.dimensions = {0};
+  return add(Op::kConcatenate, shape(old).dtype, dims(old), {old}, std::move(attributes));
+}
+
 NodeId Editor::slice(NodeId a, std::size_t dim, std::int64_t start, std::int64_t limit) {
   return emit().slice(a, dim, {start, limit, 1});
 }

@@ -50,6 +50,9 @@ class Editor {
   NodeId add(Op op, DType type, Dims dims, std::vector<NodeId> operands, Attributes attributes = {});
   /// `source` repeated: its dimension i is dimension axes[i] of the result; -1: it has extent 1 and goes.
   NodeId spread(const Spread& spread, const Dims& dims);
+  /// The value of `old` in an array that nothing else of that value is merged with (lay_beside settles
+  /// where): a number that fills it, or a copy.
+  NodeId with_own_place(NodeId old);
   /// The operand's elements by `spread`, all of a number.
   NodeId filled(DType type, double value, const Dims& dims);
   /// By the reducer `reducer` from `init`, over `reduced`, ascending.

@@ -6,6 +6,7 @@
 #include "core/base/error.h"
 #include "core/base/sorted.h"
 #include "core/graph/rewrite.h"
+#include "core/passes/lay_beside.h"
 #include "core/passes/passes.h"
 #include "core/substitute/editor.h"
 
@@ -248,6 +249,8 @@ RewrittenGraph Editor::finish() && {
   Traced traced(result);
   merge_equal(result, traced);
   result.graph = eliminate_dead_code(result.graph);
+  for (const ComputationId c : running_computations(result.graph))
+    lay_beside(result.graph.computations[static_cast<std::size_t>(c)]);
   result.origins = traced.origins(result.graph);
   return result;
 }

@@ -51,6 +51,9 @@ STITCHWORK_RULE(conv_scale);
 // rules_products.cpp
 STITCHWORK_RULE(fuse_products);
 std::optional<Match> find_all_fuse_products(const View&, const std::vector<NodeId>& ops);
+// rules_beside.cpp
+STITCHWORK_RULE(concat_in_place);
+std::optional<Match> find_all_concat_in_place(const View&, const std::vector<NodeId>& ops);
 
 #undef STITCHWORK_RULE
 

@@ -136,6 +136,10 @@ constexpr std::array kChosenRules = {
          "the named dots, and behind the name of an add those that it sums, make a complete grid of left and "
          "right operands; one float type, no batch dimensions; none is computed from another",
          kReassociates, false, find_fuse_products, apply_fuse_products, nullptr, find_all_fuse_products},
+    Rule{"concat-in-place", "concatenate(x, y, ..) -> the same, x, y, .. computed where it has them: no copy",
+         "an operand is a parameter or computed by a kernel, and what reads it may read a block of a matrix "
+         "(others are copied there); none has its place elsewhere",
+         kMoves, false, find_concat_in_place, apply_concat_in_place, nullptr, find_all_concat_in_place},
     Rule{"reduce-split",
          "reduce over dimensions that do not lie together -> reduce of the longest that do, then of the "
          "others",

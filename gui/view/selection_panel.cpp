@@ -317,6 +317,8 @@ QString SelectionPanel::op_html(const PlannedModel& planned, const Selection& s)
   html += row(tr("Operands"), operands);
   if (const UpdatedArray* array = node.attrs.updated.get())
     html += row(tr("Written to"), op_link(array->op) + " " + as_html(to_text(array->shape)));
+  if (const std::string place = place_text(part.entry(), node); !place.empty())
+    html += row(tr("Lies in"), as_html(place));
   html += "</table>";
   html += QString("<p><code>%1</code></p>").arg(as_html(to_text(part.graph(), part.entry(), node)).left(600));
   return html;

@@ -112,7 +112,7 @@ class CudaBackend final : public Backend {
   DeviceAddress table_of(const std::vector<Pointer>& pointers, const std::string& what);
   /// Whether cuBLAS is here and makes products of these element types.
   bool multiplies(const Shape& lhs, const Shape& rhs, const Shape& result) const;
-  std::optional<Timed> multiply(const Node& dot, const Shape& lhs, const Shape& rhs, const LibraryCall& call);
+  std::optional<Timed> multiply(const Node& dot, const Node& lhs, const Node& rhs, const LibraryCall& call);
   std::optional<Timed> convolve(const Node& node, const Shape& input, const Shape& weights,
                                 const LibraryCall& call);
   /// As cuDNN agrees to make it; the convolution in its terms is left in `terms`.

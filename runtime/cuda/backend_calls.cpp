@@ -26,16 +26,15 @@ Added added_by(const LibraryCall& call) {
 std::optional<Timed> CudaBackend::call(const Computation& computation, const Node& node,
                                        const LibraryCall& call) {
   if (node.op != Op::kDot && node.op != Op::kConvolution) return std::nullopt;
-  const Shape &lhs = computation.node(node.operands[0]).shape,
-              &rhs = computation.node(node.operands[1]).shape;
-  for (const Shape* shape : {&lhs, &rhs, &node.shape})
+  const Node &lhs = computation.node(node.operands[0]), &rhs = computation.node(node.operands[1]);
+  for (const Shape* shape : {&lhs.shape, &rhs.shape, &node.shape})
     if (shape->elements_count() == 0) return std::nullopt;
-  return node.op == Op::kDot ? multiply(node, lhs, rhs, call) : convolve(node, lhs, rhs, call);
+  return node.op == Op::kDot ? multiply(node, lhs, rhs, call) : convolve(node, lhs.shape, rhs.shape, call);
 }
 
-std::optional<Timed> CudaBackend::multiply(const Node& dot, const Shape& lhs, const Shape& rhs,
+std::optional<Timed> CudaBackend::multiply(const Node& dot, const Node& lhs, const Node& rhs,
                                            const LibraryCall& call) {
-  if (!multiplies(lhs, rhs, dot.shape)) return std::nullopt;
+  if (!multiplies(lhs.shape, rhs.shape, dot.shape)) return std::nullopt;
   const Added added = added_by(call);
   if (added && !lanes_[0]->blas->adds()) return std::nullopt;
   const auto gemm = gemm_of(dot, lhs, rhs, call.transposed);
@@ -46,7 +45,7 @@ std::optional<Timed> CudaBackend::multiply(const Node& dot, const Shape& lhs, co
   step.pointers = {call.operands[left], call.operands[1 - left], call.result};
   step.gemm = *gemm;
   step.added = added;
-  step.operands = lhs.dtype;
+  step.operands = lhs.shape.dtype;
   step.result = dot.shape.dtype;
   step.what = dot.name;
   Timed timed = record(std::move(step));

@@ -69,16 +69,33 @@ TEST(AstraPlanner, JoinsTheGatesOfEveryStep) {
     EXPECT_EQ(plan.counts.library_calls, 6) << row;
     EXPECT_LT(plan.predicted_us, alone.predicted_us) << row;
     ASSERT_NE(plan.rewritten, nullptr);
-    for (const rewriting::Rewrite& step : plan.rewritten->steps) EXPECT_EQ(step.rule, "fuse-products");
+    EXPECT_EQ(plan.rewritten->steps.front().rule, "fuse-products");
+    EXPECT_EQ(plan.rewritten->steps.back().rule, "concat-in-place");
   }
 }
 
 TEST(AstraPlanner, OfTheWorkedCellOneCallIsLeft) {
   const Graph graph = testing::astra_lstm_cell();
-  const FusionPlan plan = make_plan(graph, v100(), "astra+astitch");
-  // Eight calls of launches alone; what appends [x|h] and the weights, and the cell.
+  PlanOptions options;
+  const FusionPlan plan = make_plan(graph, v100(), "astra+astitch", options);
+  // [x|h] and the weights lie beside each other.
   EXPECT_EQ(plan.counts.library_calls, 1);
-  EXPECT_LE(plan.counts.memory_kernels, 3);
+  EXPECT_EQ(plan.counts.memory_kernels, 1);
+  options.knobs["views"] = "off";
+  const FusionPlan copied = make_plan(graph, v100(), "astra+astitch", options);
+  EXPECT_EQ(copied.counts.library_calls, 1);
+  EXPECT_GT(copied.counts.memory_kernels, 1);
+  EXPECT_GT(copied.predicted_us, plan.predicted_us);
+}
+
+TEST(AstraPlanner, NothingIsCopiedToBeBesideAnother) {
+  for (const auto& [batch, hidden] : {std::pair(4, 24), std::pair(6, 50), std::pair(16, 128)}) {
+    const Graph graph = recurrent(5, batch, hidden);
+    const FusionPlan plan = make_plan(graph, v100(), "astra");
+    ASSERT_NE(plan.rewritten, nullptr);
+    for (const Node& node : plan.rewritten->graph.entry_computation().nodes)
+      EXPECT_NE(node.op, Op::kConcatenate) << node.name;
+  }
 }
 
 TEST(AstraPlanner, NoRowIsSlowerThanTheOneBeforeOrThanNone) {

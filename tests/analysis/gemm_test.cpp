@@ -22,7 +22,7 @@ TEST_P(GemmOf, ComputesTheDot) {
   const std::vector<Literal> inputs = generate_inputs(graph, 3);
   const Computation& entry = graph.entry_computation();
   const Node& dot = entry.node(entry.root);
-  const auto gemm = gemm_of(dot, entry.node(dot.operands[0]).shape, entry.node(dot.operands[1]).shape);
+  const auto gemm = gemm_of(dot, entry.node(dot.operands[0]), entry.node(dot.operands[1]));
   ASSERT_TRUE(gemm.has_value());
   EXPECT_TRUE(gemm->a_row == 1 || gemm->a_col == 1);
   EXPECT_TRUE(gemm->b_row == 1 || gemm->b_col == 1);
@@ -89,8 +89,8 @@ void expect_transposed(const std::string& text, bool exchanged) {
   const std::vector<Literal> inputs = generate_inputs(graph, 3);
   const Computation& entry = graph.entry_computation();
   const Node &root = entry.node(entry.root), &dot = entry.node(root.operands[0]);
-  const auto gemm = gemm_of(dot, entry.node(dot.operands[0]).shape, entry.node(dot.operands[1]).shape,
-                            root.attrs.dimensions);
+  const auto gemm =
+      gemm_of(dot, entry.node(dot.operands[0]), entry.node(dot.operands[1]), root.attrs.dimensions);
   ASSERT_TRUE(gemm.has_value());
   EXPECT_EQ(gemm->exchanged, exchanged);
   const Literal made =
@@ -124,8 +124,7 @@ TEST(GemmOf, ATransposeWithoutNeighboursInARowIsNoProduct) {
       "ROOT t = f32[5,4,3] transpose(d), dimensions={1,2,0}");
   const Computation& entry = graph.entry_computation();
   const Node& root = entry.node(entry.root);
-  EXPECT_FALSE(
-      gemm_of(entry.node(root.operands[0]), entry.node(0).shape, entry.node(1).shape, root.attrs.dimensions));
+  EXPECT_FALSE(gemm_of(entry.node(root.operands[0]), entry.node(0), entry.node(1), root.attrs.dimensions));
 }
 
 TEST(GemmOf, SumsThatLieApartDifferentlyAreNoProduct) {
@@ -133,7 +132,7 @@ TEST(GemmOf, SumsThatLieApartDifferentlyAreNoProduct) {
       "a = f32[4,5,7] parameter(0)\n b = f32[7,5,3] parameter(1)\n ROOT d = f32[4,3] dot(a, b), "
       "lhs_contracting_dims={1,2}, rhs_contracting_dims={1,0}");
   const Computation& entry = graph.entry_computation();
-  EXPECT_FALSE(gemm_of(entry.node(entry.root), entry.node(0).shape, entry.node(1).shape).has_value());
+  EXPECT_FALSE(gemm_of(entry.node(entry.root), entry.node(0), entry.node(1)).has_value());
 }
 
 }  // namespace TEST_FILE

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <random>
 
+#include "analysis/facts/facts.h"
 #include "analysis/judge/judge.h"
 #include "analysis/planners/planner.h"
 #include "analysis/schedule/inlined_kernel.h"

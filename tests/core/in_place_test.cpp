@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 
 #include "core/hlo/hlo_text.h"
-#include "core/index/index_map.h"
+#include "core/index/buffer.h"
 
 namespace stitchwork {
 namespace TEST_FILE {

@@ -24,6 +24,7 @@ const std::map<Op, std::string> kCalls = {
     {Op::kSlice, "f32[1,2] slice(x), slice={[1:2], [0:3:2]}"},
     {Op::kReverse, "f32[2,3] reverse(x), dimensions={1}"},
     {Op::kConcatenate, "f32[4,3] concatenate(x, y), dimensions={0}"},
+    {Op::kConcatInPlace, "f32[4,3] concat-in-place(x, y), dimensions={0}"},
     {Op::kPad, "f32[3,5] pad(x, z), padding=1_0x0_0_1"},
     {Op::kGather,
      "f32[2,3] gather(x, places), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, "

@@ -90,7 +90,6 @@ class CallWriter {
       for (int y = j; y < js; ++y)
         for (int z = q; z < qs; ++z)
           call.dots.push_back(dot_of(g.ladder(x, y), g.left[at(x)][at(z)], g.right[at(y)][at(z)]));
-    std::sort(call.dots.begin(), call.dots.end());
     made_.insert(made_.end(), call.dots.begin(), call.dots.end());
     calls_.push_back(std::move(call));
   }

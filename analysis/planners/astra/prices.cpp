@@ -28,12 +28,13 @@ void add_once(std::vector<NodeId>& list, NodeId op) {
 std::vector<NodeId> fused_ops(const Space& space, const PricedCall& call) {
   std::vector<NodeId> result;
   if (call.dots.size() == 1) return result;
-  const std::set<NodeId> dots(call.dots.begin(), call.dots.end());
   for (const int l : call.ladders) {
     const Ladder& ladder = space.ladders[at(l)];
+    std::set<NodeId> rungs;
+    for (const int rung : ladder.rungs) rungs.insert(space.products.list[at(rung)].dot);
     if (call.sums) result.push_back(ladder.root);
-    for (const int rung : ladder.rungs)
-      if (const NodeId dot = space.products.list[at(rung)].dot; dots.contains(dot)) result.push_back(dot);
+    std::ranges::copy_if(call.dots, std::back_inserter(result),
+                         [&](NodeId dot) { return rungs.contains(dot); });
   }
   return result;
 }
@@ -60,7 +61,7 @@ CallPrices::CallPrices(const Graph& graph, const Device& device, const Space& sp
   for (const NodeId dot : space.products.dots) dots_[dot] = variants_us(dot, {});
   for (std::size_t s = 0; s < (options.allocations ? space.strategies.list.size() : 1); ++s) {
     for (const StrategyGroup& group : space.strategies.list[s].groups) add_group(s, group);
-    share_appending(s);
+    if (options.appends) share_appending(s);
   }
 }
 

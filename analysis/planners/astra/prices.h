@@ -15,7 +15,7 @@ namespace stitchwork::astra {
 
 /// A call of a group, with the arrays that it appends and those that it leaves.
 struct PricedCall {
-  std::vector<NodeId> dots;         ///< ascending
+  std::vector<NodeId> dots;         ///< lefts, rights, then rungs in the order of the group
   std::vector<int> ladders;         ///< whose results it makes, or rungs of
   bool sums = false;                ///< of each ladder several rungs
   std::vector<NodeId> left, right;  ///< arrays, in order; several are appended first

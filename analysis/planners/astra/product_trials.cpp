@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "core/base/sorted.h"
+#include "core/passes/lay_beside.h"
 #include "core/substitute/derivation.h"
 #include "core/substitute/rule.h"
 #include "core/substitute/view.h"
@@ -10,7 +12,7 @@
 namespace stitchwork::astra {
 namespace {
 
-constexpr std::string_view kJoiningRule = "fuse-products";
+constexpr std::string_view kJoiningRule = "fuse-products", kPlacingRule = "concat-in-place";
 
 TreeOptions product_tree_options(const Computation& computation, const Space& space,
                                  const PlanOptions& options) {
@@ -19,6 +21,7 @@ TreeOptions product_tree_options(const Computation& computation, const Space& sp
   result.allocations = options.knobs.at("allocations") == "on";
   result.partial_sums = false;  // the adds stay in kernels
   result.streams = 1;
+  result.appends = options.knobs.at("views") == "off";
   if (options.knobs.at("gemm_kernels") == "on")
     for (const LibraryKernel& kernel : library_kernels()) result.variants.emplace_back(kernel.name);
   // Sums of 16-bit products are rounded elsewhere when one call makes them, and may differ by more than the
@@ -63,8 +66,25 @@ rewriting::RewrittenGraph ProductTrials::joined(std::size_t strategy, const Bind
       for (const NodeId op : ops) places.back().push_back(computation_.node(op).name);
     }
   rewriting::Derivation derivation(model_);
-  if (!places.empty()) derivation.apply_at(rule, computation_.name, std::move(places));
+  if (places.empty()) return derivation.result();
+  derivation.apply_at(rule, computation_.name, std::move(places));
+  if (!tree_options_.appends) lay_operands_beside(derivation);
   return derivation.result();
+}
+
+/// Operands that products have appended are computed where they have them, as far as they can be.
+void ProductTrials::lay_operands_beside(rewriting::Derivation& derivation) const {
+  const Computation& joined = derivation.result().graph.entry_computation();
+  std::vector<NodeId> operands;
+  for (const Node& node : joined.nodes)
+    if (node.op == Op::kDot && computation_.find(node.name) == kNoNode)
+      for (const NodeId operand : node.operands)
+        if (joined.node(operand).op == Op::kConcatenate) operands.push_back(operand);
+  sort_unique(operands);
+  rewriting::Place names;
+  for (const NodeId id : concats_in_place(joined, std::move(operands))) names.push_back(joined.node(id).name);
+  if (!names.empty())
+    derivation.apply_at(rewriting::rule_named(kPlacingRule), computation_.name, {std::move(names)});
 }
 
 }  // namespace stitchwork::astra

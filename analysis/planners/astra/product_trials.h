@@ -6,7 +6,7 @@
 #include "analysis/plan/recorder.h"
 #include "analysis/planners/astra/prices.h"
 #include "analysis/planners/planner.h"
-#include "core/substitute/rewritten_graph.h"
+#include "core/substitute/derivation.h"
 
 namespace stitchwork::astra {
 
@@ -30,10 +30,13 @@ class ProductTrials {
   /// A fork over strategies; the products of the first where there is nothing to join.
   const TreeNode& tree() const { return tree_; }
 
-  /// Steps are fuse-products; none where every product is by itself.
+  /// Steps are fuse-products, and concat-in-place where the knob `views` is on; none where every product is
+  /// by itself.
   rewriting::RewrittenGraph joined(std::size_t strategy, const Bindings& bindings, Recorder& recorder) const;
 
  private:
+  void lay_operands_beside(rewriting::Derivation& derivation) const;
+
   const Graph& model_;
   const Computation& computation_;
   const Device& device_;

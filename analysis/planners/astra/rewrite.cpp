@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 #include "analysis/judge/library_cost.h"
 #include "analysis/planners/astra/planner.h"
@@ -38,38 +39,72 @@ class Chooser {
       record_nothing();
       return best;
     }
-    double least = us(model_);
-    const double alone_us = least;
-    trials_.price(rest_us(least));
-    const CallPrices& prices = trials_.prices();
-    const TreeNode& tree = trials_.tree();
+    const double alone_us = us(model_);
+    Explored laid = explored(trials_, alone_us);
+    if (tree_options_.appends) return taken(trials_, std::move(laid), alone_us).value_or(std::move(best));
+    // What cannot lie beside the others is copied, which prices do not tell before the whole is planned.
+    PlanOptions copying = options_;
+    copying.knobs["views"] = "off";
+    ProductTrials copied_trials(model_, device_, copying);
+    Explored copied = explored(copied_trials, alone_us);
+    const bool lies = laid.least_us() <= copied.least_us();
+    recorder_.add("astra.views", computation_.node(computation_.root).name, "", [&] {
+      const std::string why = fmt::format(
+          "operands computed beside each other: {:.2f} us, copied there: {:.2f} us (whole plans, "
+          "modelled)",
+          laid.least_us(), copied.least_us());
+      return lies ? Verdict::yes("astra.views", why) : Verdict::no("astra.slower", why);
+    });
+    return (lies ? taken(trials_, std::move(laid), alone_us)
+                 : taken(copied_trials, std::move(copied), alone_us))
+        .value_or(std::move(best));
+  }
+
+ private:
+  /// The best of each strategy as a whole.
+  struct Explored {
+    std::size_t minibatches = 0;
+    std::vector<double> whole_us;
+    std::vector<Bindings> bindings;
+    std::size_t best = 0;  ///< strategy
+    rewriting::RewrittenGraph graph;
+    double least_us() const { return whole_us.at(best); }
+  };
+
+  Explored explored(ProductTrials& trials, double alone_us) {
+    trials.price(rest_us(alone_us));
+    const CallPrices& prices = trials.prices();
+    const TreeNode& tree = trials.tree();
     ProfileIndex index;
-    const std::size_t minibatches =
+    Explored result;
+    result.minibatches =
         explore(
             tree, "b0", index, [&](const Bindings& b) { return prices.measure(b); }, kNoBudget)
             .size();
-    std::size_t taken = tree.options.size();
-    std::vector<double> whole_us;
-    Bindings bindings_taken;
     for (std::size_t s = 0; s < tree.options.size(); ++s) {
       Bindings bindings;
       SW_CHECK(next(tree.children[s], fmt::format("b0/strategy={}", tree.options[s]), index, bindings),
                "strategy {} is not explored", s);
-      rewriting::RewrittenGraph graph = trials_.joined(s, bindings, recorder_);
-      whole_us.push_back(graph.steps.empty() ? alone_us : us(graph.graph));
-      if (whole_us.back() >= least) continue;
-      least = whole_us.back();
-      taken = s;
-      bindings_taken = std::move(bindings);
-      best = std::move(graph);
+      rewriting::RewrittenGraph graph = trials.joined(s, bindings, recorder_);
+      result.whole_us.push_back(graph.steps.empty() ? alone_us : us(graph.graph));
+      result.bindings.push_back(std::move(bindings));
+      if (s > 0 && result.whole_us[s] >= result.least_us()) continue;
+      result.best = s;
+      result.graph = std::move(graph);
     }
-    record_strategies(tree, minibatches, alone_us, whole_us, taken);
-    record_groups(prices, std::min(taken, tree.options.size() - 1), taken < tree.options.size(),
-                  bindings_taken);
-    return best;
+    return result;
   }
 
- private:
+  /// Nothing where every product by itself is as fast.
+  std::optional<rewriting::RewrittenGraph> taken(const ProductTrials& trials, Explored of, double alone_us) {
+    const bool faster = of.least_us() < alone_us;
+    const TreeNode& tree = trials.tree();
+    record_strategies(tree, of.minibatches, alone_us, of.whole_us, faster ? of.best : tree.options.size());
+    record_groups(trials.prices(), of.best, faster, of.bindings[of.best]);
+    if (!faster) return std::nullopt;
+    return std::move(of.graph);
+  }
+
   double us(const Graph& graph) const { return plan_elementwise(graph, device_, options_).predicted_us; }
 
   /// Of a mini-batch of so many us what is no product.

@@ -16,7 +16,8 @@ struct TreeOptions {
   int streams = 2;
   /// Pieces of some rungs of a ladder, which the others are added to; off: one or all.
   bool partial_sums = true;
-  bool sums = true;  ///< off: no piece has several rungs
+  bool sums = true;     ///< off: no piece has several rungs
+  bool appends = true;  ///< kernels copy operands beside each other; off: they lie there
 };
 
 /// A fork over strategies; in each, first all groups in parallel, a fork over chunks whose calls' kernels are
