@@ -27,6 +27,8 @@ struct Row {
   std::string row, workload;
   std::string unsaid;              ///< what the paper does not say of its model
   std::vector<std::string> sizes;  ///< workloads: the same model at other values of that
+  std::vector<std::string>
+      buckets;  ///< workloads: the model by length of its sequences, in place of `workload`
 };
 
 /// A list, or "workloads": the experiment's, by their names.
@@ -38,8 +40,12 @@ std::vector<Row> read_rows(const JsonCursor& c, const PaperExperiment* experimen
     return rows;
   }
   c.each([&](const JsonCursor& one) {
-    one.only({"row", "workload", "unsaid", "sizes"});
+    one.only({"row", "workload", "unsaid", "sizes", "buckets"});
     Row& row = rows.emplace_back(one.at("row").text(), one.at("workload").text());
+    if (const auto buckets = one.find("buckets"))
+      buckets->each([&](const JsonCursor& length) {
+        row.buckets.push_back(bucket_workload(row.workload, length.integer()));
+      });
     if (const auto unsaid = one.find("unsaid")) row.unsaid = unsaid->text();
     if (const auto sizes = one.find("sizes"))
       sizes->each([&](const JsonCursor& size) { row.sizes.push_back(size.text()); });
@@ -76,26 +82,42 @@ class Reproducer {
     if (!options_.models.empty())
       root.at("artifacts").each([&](const JsonCursor& c) {
         if (!c.find("rows")) return;
-        for (const Row& row : read_rows(c.at("rows"), nullptr)) exports_.insert(row.workload);
+        std::set<std::string>& exports = exports_[c.at("experiment").text()];
+        for (const Row& row : read_rows(c.at("rows"), nullptr)) {
+          if (row.buckets.empty()) exports.insert(row.workload);
+          exports.insert(row.buckets.begin(), row.buckets.end());
+        }
       });
+    if (!options_.models.empty()) check_exports();
     root.at("artifacts").each([&](const JsonCursor& c) { artifact(c); });
     if (store_) result_.environments = environments(*store_);
     return std::move(result_);
   }
 
  private:
+  /// Throws Error where the folder has no export of any table.
+  void check_exports() const {
+    std::set<std::string> all;
+    for (const auto& [file, names] : exports_) all.insert(names.begin(), names.end());
+    if (std::ranges::none_of(all, [&](const std::string& name) {
+          return workload_name(name, false, options_.models) != name;
+        }))
+      throw Error(options_.models, 0, 0, "has none of the exports of the paper's models",
+                  fmt::format("datasets/export/export.py --out writes them: {}", fmt::join(all, ", ")));
+  }
+
   PaperExperiment& experiment(const std::string& file) {
     const auto known = experiments_.find(file);
     if (known != experiments_.end()) return known->second;
     PaperExperiment found;
     found.spec = read_experiment((home_ / file).string());
-    if (!options_.models.empty()) take_exports(options_, exports_, found.spec);
+    if (!options_.models.empty()) take_exports(options_, exports_[file], found.spec);
     if (!options_.workloads.empty()) choose_workloads(options_, file != sizes_, found.spec);
     if (!options_.devices.empty()) choose_devices(options_, found.spec);
     found.workloads = found.spec.workloads;
     if (options_.quick) found.spec = on_tiny_models(std::move(found.spec));
     if (found.spec.has_peers()) take_dumps(options_, found.spec, result_.failures);
-    if (options_.run) {
+    if (options_.run && !found.spec.workloads.empty()) {
       store_.reset();  // trials are run by children (open_stores)
       RunnerOptions run;
       run.progress = options_.progress;
@@ -203,8 +225,15 @@ class Reproducer {
     const auto& known = context.experiment->spec.workloads;
     std::set<std::string> small;
     for (Row row : rows_of(c, context)) {
-      const std::string workload = workload_name(row.workload, options_.quick, options_.models);
-      if (std::ranges::find(known, workload) == known.end()) continue;
+      const auto run_as = [&](const std::string& name) {
+        return workload_name(name, options_.quick, options_.models);
+      };
+      const auto is_known = [&](const std::string& name) {
+        return std::ranges::find(known, run_as(name)) != known.end();
+      };
+      const std::string workload = run_as(row.workload);
+      if (row.buckets.empty() ? !is_known(row.workload) : !std::ranges::all_of(row.buckets, is_known))
+        continue;
       // A tiny variant stands for a model of all sizes, and for none of the paper's numbers.
       if (options_.quick && workload != row.workload + "_tiny") {
         if (!small.insert(workload).second) continue;
@@ -310,8 +339,9 @@ class Reproducer {
   fs::path home_;
   Reproduction result_;
   std::optional<JsonCursor> rows_;
-  std::set<std::string> exports_;  ///< names of the rows' workloads, with a folder of exports
-  std::string sizes_;              ///< the experiment of models at other sizes; "": there is none
+  /// With a folder of exports, by experiment: names of the rows' workloads.
+  std::map<std::string, std::set<std::string>> exports_;
+  std::string sizes_;  ///< the experiment of models at other sizes; "": there is none
   std::optional<Store> store_;
   std::map<std::string, PaperExperiment> experiments_;  ///< by file
 };

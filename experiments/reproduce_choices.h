@@ -15,8 +15,7 @@ inline constexpr const char* kQuickSuffix = "-quick";
 /// left out. What is modelled stays so.
 ExperimentSpec on_tiny_models(ExperimentSpec spec);
 
-/// The rows' workloads, `exports`, that the folder of exports has, by their files. Throws Error where it has
-/// none.
+/// The rows' workloads, `exports`, that the folder of exports has, by their files.
 void take_exports(const ReproduceOptions& options, const std::set<std::string>& exports,
                   ExperimentSpec& spec);
 

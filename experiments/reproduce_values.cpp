@@ -88,6 +88,7 @@ class Lookup {
           counter->text(), methods_);
     const std::string name = c.at("metric").text();
     const auto under = c.find("under");
+    if (const auto buckets = c.find("buckets")) return bucketed(*buckets, c.at("speedup_over").text(), name);
     const auto ours = c.find("bound") ? bound(c.at("bound")) : metric(variant, name, under);
     if (!ours) return std::nullopt;
     if (const auto predicted = c.find("predicted_e2e")) return predicted_e2e(*predicted, *ours, name, c);
@@ -124,6 +125,35 @@ class Lookup {
   std::string methods() const { return made_of(methods_); }
 
  private:
+  /// Sequences, each as long as it is, by variant `over`, against those that are filled up to the length of
+  /// the next bucket, by this one (Astra, section 6.5, Table 8). Buckets have equally many, whose lengths are
+  /// uniform: the paper gives the buckets alone, "calibrated on the distribution". An unrolled model's time
+  /// is linear between lengths, and beyond the first two.
+  std::optional<double> bucketed(const JsonCursor& buckets, const std::string& over,
+                                 const std::string& name) {
+    std::vector<std::pair<double, double>> exact;  // length, us of `over`
+    double filled = 0;
+    bool known = true;
+    buckets.each([&](const JsonCursor& length) {
+      Lookup at(context_,
+                workload_name(bucket_workload(workload_, length.integer()), context_.quick, context_.models),
+                variant_);
+      const auto base = at.metric(over, name), ours = at.metric(variant_, name);
+      methods_.merge(at.methods_);
+      known = known && base && ours;
+      if (known) exact.emplace_back(length.number(), *base), filled += *ours;
+    });
+    if (!known || exact.size() < 2 || !(filled > 0)) return std::nullopt;
+    double sum = 0;
+    for (std::size_t b = 0; b < exact.size(); ++b) {
+      const auto& [x0, y0] = exact[b == 0 ? 0 : b - 1];
+      const auto& [x1, y1] = exact[b == 0 ? 1 : b];
+      const double first = b == 0 ? 1 : x0 + 1, middle = (first + exact[b].first) / 2;
+      sum += y0 + (y1 - y0) * (middle - x0) / (x1 - x0);
+    }
+    return sum / filled;
+  }
+
   /// What the speed-up of a part of variant `over`'s time makes of the whole (FusionStitching, arXiv
   /// 1811.05213, section 6.4): with r the part's share of `relative_to` and s its speed-up, "first order"
   /// 1 + r (1 - 1/s) as the paper has it, or "amdahl" 1 / (r/s + 1 - r).
@@ -187,7 +217,7 @@ ReproducedValue described(const JsonCursor& c, const std::string& row, const std
           "average_of", "where",       "blocks",        "fitted",       "follows",     "instead",
           "under",      "follows_row", "limit",         "bound",        "needs",       "mixed_with",
           "variants",   "mean",        "predicted_e2e", "quotient_of",  "between",     "product",
-          "kernel"});
+          "kernel",     "buckets"});
   ReproducedValue v;
   v.row = row;
   v.column = variant.empty() ? c.at("column").text() : variant;
@@ -252,13 +282,22 @@ const std::vector<KernelResult>& PaperExperiment::kernels_of(const Store& store,
       .first->second;
 }
 
+std::string bucket_workload(const std::string& name, std::int64_t length) {
+  return fmt::format("{}_t{}", name, length);
+}
+
+/// Without "_b16" or "_t30" at its end.
+static std::string without_number(const std::string& name, const std::string& mark) {
+  const std::size_t at = name.rfind(mark);
+  const bool numbered = at != std::string::npos && at + mark.size() < name.size() &&
+                        name.find_first_not_of("0123456789", at + mark.size()) == std::string::npos;
+  return numbered ? name.substr(0, at) : name;
+}
+
 std::string workload_name(const std::string& name, bool quick, const std::string& models) {
   if (quick) {
     if (name.ends_with("_tiny")) return name;
-    const std::size_t batch = name.rfind("_b");
-    const bool sized = batch != std::string::npos && batch + 2 < name.size() &&
-                       name.find_first_not_of("0123456789", batch + 2) == std::string::npos;
-    return (sized ? name.substr(0, batch) : name) + "_tiny";
+    return without_number(without_number(name, "_t"), "_b") + "_tiny";
   }
   const std::string file = fmt::format("{}/{}.hlo.gz", models, name);
   std::error_code error;
@@ -301,7 +340,8 @@ ReproducedValue value_of(const JsonCursor& c, const std::string& row, const std:
   if (context.experiment == nullptr) c.fail("a value of an experiment in a table without one");
   const std::string of = workload_name(workload, context.quick, context.models),
                     variant = of_variant.empty() ? c.at("variant").text() : of_variant;
-  Lookup lookup(context, of, variant);
+  // Of several lengths the lookup finds each one's name.
+  Lookup lookup(context, c.find("buckets") ? workload : of, variant);
   v.ours = lookup.number(c);
   v.method = lookup.methods();
   if (std::string text; c.find("needs") && lookup.all_zero(variant, c.at("needs"), text)) v.needed_by = text;

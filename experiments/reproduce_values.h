@@ -50,6 +50,9 @@ struct ValueContext {
 /// batch sizes ("scrnn_b8": "scrnn_tiny"); with a folder of exports its file there, if there is one.
 std::string workload_name(const std::string& name, bool quick, const std::string& models = "");
 
+/// What a model is called that is unrolled for sequences of a length: "scrnn_b16_t30".
+std::string bucket_workload(const std::string& name, std::int64_t length);
+
 /// A column's number (keys: docs/experiments.md, "Papers") of one row. `variant`: of a column that stands for
 /// one of each variant; "": the column's own.
 ReproducedValue value_of(const JsonCursor& column, const std::string& row, const std::string& workload,

@@ -15,6 +15,7 @@ from graphs import Dataset, f32, normal, uniform
 
 _PAPER = "Astra (ASPLOS 2019), section 6.1: "
 _BATCHES = (8, 16, 32, 64, 128, 256)
+_BUCKETS = (13, 18, 24, 30, 83)  # lengths of PTB's sentences in section 6.5
 _RATE = 1.0
 # Of small variants: an update as large as what is updated, so that an error in a gradient is one in the output.
 _SMALL_RATE = 10.0
@@ -283,7 +284,7 @@ def datasets():
 
 
 def evaluation():
-    """Those of Tables 2 to 6 at their batch sizes, and the small ones that are not committed."""
+    """Those of Tables 2 to 6 at their batch sizes, of Table 8 by length, and the small ones that are not committed."""
     models = {
         "scrnn": (_scrnn_model, "SC-RNN"),
         "mi_lstm": (_mi_lstm_model, "MI-LSTM"),
@@ -296,9 +297,15 @@ def evaluation():
         for name, (model, title) in models.items()
         for batch in (*_BATCHES, *((20,) if name in ("sub_lstm", "stacked_lstm") else ()))
     ]
+    bucketed = [
+        models[name][0](f"{name}_b{batch}_t{steps}", f"{models[name][1]}, a training step of {steps} words, batch {batch}", batch, steps=steps)
+        for name in ("scrnn", "sub_lstm", "stacked_lstm")
+        for batch in (16, 32)
+        for steps in _BUCKETS
+    ]
     small = [
         _mi_lstm_model("mi_lstm_tiny", "Small MI-LSTM, a training step", 3, 2, 5, 4, 7, golden=True),
         _sub_lstm_model("sub_lstm_tiny", "Small subLSTM, a training step", 3, 3, 5, 4, 2, 7, golden=True),
         _gnmt_model("gnmt_tiny", "Small GNMT, a training step", 2, 2, 4, 3, 7, golden=True),
     ]
-    return full + small
+    return full + bucketed + small
