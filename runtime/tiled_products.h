@@ -1,0 +1,74 @@
+// Matrix products by our own tiled kernels (codegen/gemm), on any backend, and their times in the simulator.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "codegen/gemm/tiled_product.h"
+#include "runtime/backend.h"
+
+namespace stitchwork {
+
+/// A product to make and the element types of its operands and result.
+struct TypedGemm {
+  Gemm gemm;
+  DType operands = DType::kF32, result = DType::kF32;
+};
+
+/// The kernels for one device, each compiled when it is first asked for. The device outlives this.
+class TiledKernels {
+ public:
+  /// What is compiled of a kernel's source, for tests of broken ones.
+  using Edit = std::function<std::string(const std::string& entry, const std::string& cuda)>;
+  explicit TiledKernels(const Device& device, CompileOptions options = {}, Edit edit = {});
+  const CompiledKernel& product(const ProductTile& tile, DType operands, DType result);
+  const CompiledKernel& fold(DType result);
+
+ private:
+  const CompiledKernel& compiled(const std::string& entry, const std::string& cuda, int block);
+
+  const Device& device_;
+  CompileOptions options_;
+  Edit edit_;
+  std::map<std::string, CompiledKernel> kernels_;  ///< by source
+};
+
+/// Makes C = A B, or C + A B, in device memory; what each launch did, in order. Partial sums have memory of
+/// their own (at.partial is not looked at). Throws Error as Backend::launch does.
+std::vector<Launched> make_product(Backend& backend, TiledKernels& kernels, const TypedGemm& product,
+                                   const TiledProduct& by, ProductAddresses at, bool accumulate = false);
+
+/// Elements of A, B and C from the first to the last that the product reads or writes.
+struct ProductExtents {
+  std::int64_t a = 0, b = 0, c = 0;
+};
+ProductExtents extents_of(const Gemm& gemm);
+
+/// Simulated times of products on one device, each found once and kept. The device outlives this.
+class SimulatedProducts {
+ public:
+  /// `sampled`: a few waves of blocks stand for all (sim::Options::sampled); exact otherwise. `check`: each
+  /// product is also made whole, of drawn operands and under all sanitizers, and compared with the host's.
+  SimulatedProducts(const Device& device, bool sampled, bool check = false, CompileOptions options = {});
+
+  /// All its launches with the gaps between them, us. Throws Error where the types have no such product
+  /// (makes_product), and where a check finds something wrong.
+  double us(const TypedGemm& product, const TiledProduct& by);
+
+  std::size_t simulated() const { return times_.size(); }  ///< different products
+
+ private:
+  using Key = std::tuple<std::vector<std::int64_t>, DType, DType, std::string>;
+  double simulate(const TypedGemm& product, const TiledProduct& by);
+  void check(const TypedGemm& product, const TiledProduct& by);
+
+  const Device& device_;
+  bool sampled_, check_;
+  TiledKernels kernels_;
+  std::map<Key, double> times_;
+};
+
+}  // namespace stitchwork

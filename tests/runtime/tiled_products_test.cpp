@@ -1,0 +1,91 @@
+// Simulated times of tiled products.
+#include "runtime/tiled_products.h"
+
+#include <gtest/gtest.h>
+
+#include "core/base/error.h"
+#include "occupancy_model/library.h"
+#include "tests/codegen/harness.h"
+
+namespace stitchwork {
+namespace TEST_FILE {
+
+TypedGemm plain(std::int64_t m, std::int64_t n, std::int64_t k, DType type = DType::kF32) {
+  TypedGemm product{{}, type, type};
+  product.gemm.m = m;
+  product.gemm.n = n;
+  product.gemm.k = k;
+  product.gemm.a_row = k;
+  product.gemm.b_row = n;
+  product.gemm.c_row = n;
+  product.gemm.a_col = product.gemm.b_col = 1;
+  return product;
+}
+
+const TiledProduct& by(const char* name) {
+  for (const TiledProduct& product : tiled_products())
+    if (stitchwork::name(product) == name) return product;
+  throw Error(std::string("no product ") + name);
+}
+
+TEST(SimulatedProducts, AreSimulatedOnce) {
+  SKIP_WITHOUT_COMPILER();
+  SimulatedProducts products(device("v100"), false);
+  const double us = products.us(plain(60, 70, 80), by("tiled-32x32"));
+  EXPECT_EQ(products.us(plain(60, 70, 80), by("tiled-32x32")), us);
+  EXPECT_EQ(products.simulated(), 1u);
+  products.us(plain(60, 70, 80, DType::kF16), by("tiled-32x32"));
+  products.us(plain(60, 70, 80), by("tiled-32x32/2"));
+  TypedGemm transposed = plain(60, 70, 80);
+  transposed.gemm.a_row = 1;
+  transposed.gemm.a_col = 60;
+  products.us(transposed, by("tiled-32x32"));
+  EXPECT_EQ(products.simulated(), 4u);
+}
+
+TEST(SimulatedProducts, ASplitPaysForItsFoldAndTheGapBeforeIt) {
+  SKIP_WITHOUT_COMPILER();
+  const Device& target = device("v100");
+  SimulatedProducts products(target, false);
+  const double whole = products.us(plain(32, 32, 8), by("tiled-32x32"));
+  const double split = products.us(plain(32, 32, 8), by("tiled-32x32/2"));
+  EXPECT_GT(split, whole + target.launch_us + target.launch_gap_us);
+  // A tile alone on the device is another matter: eight blocks have an eighth of its steps each.
+  EXPECT_LT(products.us(plain(32, 32, 2048), by("tiled-32x32/8")),
+            products.us(plain(32, 32, 2048), by("tiled-32x32")) / 3);
+}
+
+TEST(SimulatedProducts, OfTypesThatHaveNoneAreRefused) {
+  SimulatedProducts products(device("v100"), true);
+  EXPECT_THROW(products.us(plain(8, 8, 8, DType::kF64), by("tiled-32x32")), Error);
+}
+
+/// Where the tiles of an SM have warps enough to keep it busy: the multiply-adds of the SM that has most
+/// tiles, at its peak. Libraries are modelled alike, at the share of the peak that they sustain
+/// (docs/timing.md).
+TEST(SimulatedProducts, OfManyTilesTakeTheRoundsOfTheBusiestSmAtItsPeak) {
+  SKIP_WITHOUT_COMPILER();
+  const Device& target = device("v100");
+  SimulatedProducts products(target, true);
+  const TypedGemm product = plain(512, 1024, 1024);
+  MatrixProduct modelled;
+  modelled.m = 512;
+  modelled.n = modelled.k = 1024;
+  for (const LibraryKernel& kernel : library_kernels()) {
+    const LibraryTime library = library_time(target, modelled, kernel);
+    const double at_peak_us =
+        library.launch_us + library.latency_us + library.compute_us * library.efficiency;
+    const double us = products.us(product, by(("tiled-" + std::string(kernel.name)).c_str()));
+    EXPECT_NEAR(us / at_peak_us, 1, 0.05) << kernel.name << " " << us << " " << at_peak_us;
+  }
+}
+
+TEST(SimulatedProducts, AreCheckedWhereAsked) {
+  SKIP_WITHOUT_COMPILER();
+  SimulatedProducts checked(device("v100"), true, true), sampled(device("v100"), true);
+  EXPECT_EQ(checked.us(plain(33, 65, 17), by("tiled-32x32/2")),
+            sampled.us(plain(33, 65, 17), by("tiled-32x32/2")));
+}
+
+}  // namespace TEST_FILE
+}  // namespace stitchwork
