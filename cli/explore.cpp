@@ -1,8 +1,12 @@
 // stitchwork explore MODEL: Astra's custom-wirer over mini-batches
 #include "experiments/explore.h"
 
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "analysis/json/plan_json.h"
@@ -45,6 +49,16 @@ std::string size_text(double log10) {
   return with_commas(static_cast<long long>(std::llround(std::pow(10, log10))));
 }
 
+/// Of the best mini-batch's products: "tiled-32x32/8 (2), tiled-64x64 (1)".
+std::string kernels_of(const Exploration& e) {
+  std::map<std::string, int> products;
+  for (const auto& [name, option] : e.minibatches[e.best].bindings)
+    if (std::find(e.kernels.begin(), e.kernels.end(), option) != e.kernels.end()) ++products[option];
+  std::vector<std::string> texts;
+  for (const auto& [kernel, count] : products) texts.push_back(fmt::format("{} ({})", kernel, count));
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
 std::string summary(const Exploration& e) {
   Table table({"tried", ">mini-batches"});
   for (const char* dimension : {"default", "fusion", "kernels", "streams", "allocations"})
@@ -59,6 +73,10 @@ std::string summary(const Exploration& e) {
       fmt::format("{} mini-batches", with_commas(static_cast<long long>(e.minibatches.size()))),
       e.resumed > 0 ? fmt::format(", {} of them before", e.resumed) : "", with_commas(std::llround(e.trials)),
       size_text(e.log10_configurations), e.done ? "nothing is left to try" : "there is more to try");
+  if (e.library_us)
+    text += fmt::format("products by {}; the best with a library's, modelled: {:.2f} us\n", kernels_of(e),
+                        *e.library_us);
+  if (!e.why_library.empty()) text += fmt::format("products are a library's, modelled: {}\n", e.why_library);
   text += fmt::format("{}: {}; predicted {:.2f} us (modelled)", e.planner, to_text(e.plan.counts),
                       e.plan.predicted_us);
   return text;
@@ -120,14 +138,17 @@ void add_explore(CLI::App& app, Cli& cli) {
   a->plan.add_device(*command);
   command
       ->add_option("--times", a->times,
-                   "of mini-batches: modelled, or simulated (kernels; library calls are modelled)")
+                   "of mini-batches: modelled, or simulated (kernels, and matrix products by our own; other "
+                   "library calls are modelled)")
       ->check(CLI::IsMember({"modelled", "simulated"}))
       ->capture_default_str();
   command->add_option("--mode", a->mode, "simulated: exact or sampled, all or some of each kernel's blocks")
       ->check(CLI::IsMember({"exact", "sampled"}))
       ->capture_default_str();
   add_seed(*command, a->seed, "of the generated inputs");
-  command->add_flag("--check", a->check, "simulated: each plan's results are compared with the model's");
+  command->add_flag(
+      "--check", a->check,
+      "simulated: each plan's results are compared with the model's, each product's with the host's");
   a->limited = command->add_option(
       "--batches", a->batches, "mini-batches to run now, at most (default: until nothing is left to try)");
   command->add_option("--history", a->history, "file that keeps every mini-batch, whenever this is stopped");

@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "core/base/sha256.h"
 #include "core/hlo/hlo_text.h"
+#include "experiments/product_kernels.h"
 
 namespace stitchwork {
 namespace {
@@ -62,7 +63,8 @@ std::string dimension_of(const std::vector<std::string>& names, const astra::Bin
   return kernels ? "kernels" : streams ? "streams" : "allocations";
 }
 
-ExplorationIdentity identity_of(const Model& model, const TrialSpec& trial, const TreeNode& tree) {
+ExplorationIdentity identity_of(const Model& model, const TrialSpec& trial, const TreeNode& tree,
+                                const std::string& products) {
   ExplorationIdentity identity = {{"times", times_name(trial)},
                                   {"device", device(trial.device).id},
                                   {"model", model.graph.source_sha256},
@@ -73,6 +75,7 @@ ExplorationIdentity identity_of(const Model& model, const TrialSpec& trial, cons
   identity.emplace_back("tf32", trial.options.tf32 ? "on" : "off");
   if (trial.backend == "sim") {
     identity.emplace_back("seed", fmt::to_string(trial.seed));
+    identity.emplace_back("products", products);
     identity.emplace_back("cache", trial.cache == sim::CacheMode::kCold ? "cold" : "warm");
   }
   std::string text;
@@ -85,20 +88,27 @@ class Explorer {
  public:
   Explorer(const Model& model, const ExploreOptions& options)
       : options_(options),
+        own_(options.trial.backend == "sim"
+                 ? all_tiled(model.graph, options.trial.planner, options.trial.options)
+                 : Verdict::no("tiled.modelled", "")),
+        simulated_(device(options.trial.device), options.trial.sampled, options.trial.check,
+                   options.trial.compile),
         minibatches_(
             model.graph, device(options.trial.device), options.trial.planner, options.trial.options,
-            [&model, &options](const FusionPlan& plan) { return timed(model, options.trial, plan); }) {
+            [&model, &options](const FusionPlan& plan) { return timed(model, options.trial, plan); },
+            own_ ? std::optional(tiled_kernels(simulated_)) : std::nullopt) {
     result_.model = model.graph.source;
     result_.model_sha256 = model.graph.source_sha256;
     result_.device = device(options.trial.device).id;
     result_.planner = options.trial.planner;
     result_.times = times_name(options.trial);
-    result_.method = options.trial.backend == "model"
-                         ? "modelled"
-                         : fmt::format("kernels {}, library calls modelled", result_.times);
+    result_.method = method_of();
+    result_.kernels = minibatches_.kernels();
+    result_.why_library = own_.why;
     if (options.history.empty()) return;
     history_.emplace(ExplorationHistory::open(
-        options.history, identity_of(model, options.trial, minibatches_.tree({})), options.resume));
+        options.history, identity_of(model, options.trial, minibatches_.tree({}), own_ ? "tiled" : "library"),
+        options.resume));
     result_.minibatches = history_->minibatches();
     result_.resumed = result_.minibatches.size();
     index_ = history_->index();
@@ -120,12 +130,21 @@ class Explorer {
     result_.trials = astra::trials(tree);
     result_.log10_configurations = astra::log10_configurations(tree);
     result_.strategies = tree.options.size();
-    if (!result_.minibatches.empty())
-      result_.plan = minibatches_.plan(result_.minibatches[result_.best].bindings);
+    if (result_.minibatches.empty()) return std::move(result_);
+    const astra::Bindings& best = result_.minibatches[result_.best].bindings;
+    result_.plan = minibatches_.plan(best);
+    if (own_) result_.library_us = minibatches_.us_of_steps(best);
     return std::move(result_);
   }
 
  private:
+  std::string method_of() const {
+    if (result_.times == "modelled") return "modelled";
+    if (own_)
+      return fmt::format("kernels and matrix products {}, other library calls modelled", result_.times);
+    return fmt::format("kernels {}, library calls modelled", result_.times);
+  }
+
   void run_one(const TreeNode& tree, astra::Bindings bindings) {
     tell("running");
     const std::map<std::string, double> us = minibatches_.run(bindings);
@@ -159,6 +178,8 @@ class Explorer {
   }
 
   const ExploreOptions& options_;
+  Verdict own_;  ///< whether products are by our own kernels
+  SimulatedProducts simulated_;
   astra::MiniBatches minibatches_;
   std::optional<ExplorationHistory> history_;
   astra::ProfileIndex index_;
@@ -224,6 +245,7 @@ nlohmann::ordered_json exploration_json(const Exploration& e) {
   if (!e.minibatches.empty())
     best = {{"minibatch", e.best + 1},
             {"bindings", e.minibatches[e.best].bindings},
+            {"library_us", e.library_us ? ordered_json(*e.library_us) : ordered_json()},
             {"counts",
              {{"memory_kernels", e.plan.counts.memory_kernels},
               {"library_calls", e.plan.counts.library_calls},
@@ -238,6 +260,8 @@ nlohmann::ordered_json exploration_json(const Exploration& e) {
           {"planner", e.planner},
           {"times", e.times},
           {"method", e.method},
+          {"product_kernels", e.kernels},
+          {"why_library", e.why_library.empty() ? ordered_json() : ordered_json(e.why_library)},
           {"done", e.done},
           {"resumed", e.resumed},
           {"by_dimension", dimensions},

@@ -18,8 +18,9 @@ namespace stitchwork {
 
 struct ExploreOptions {
   /// Planner (a row of Astra), its options, device, seed, mode, check: as `run` has them. Backend "model": a
-  /// mini-batch's times are the plan's estimates; "sim": its kernels are simulated, its library calls
-  /// modelled.
+  /// mini-batch's times are the plan's estimates; "sim": its kernels are simulated, and so are its matrix
+  /// products, by our own tiled kernels, where these make all of them; other library calls are modelled.
+  /// `check` compares each plan's results, and each tiled product, with the host's.
   TrialSpec trial;
   std::optional<std::size_t> batches;  ///< at most so many now; nullopt: until nothing is left to try
   std::string history;                 ///< file; "": none is kept
@@ -31,7 +32,11 @@ struct ExploreOptions {
 /// What an exploration has come to.
 struct Exploration {
   std::string model, model_sha256, device, planner, times;
-  std::string method;                  ///< of the mini-batches' times
+  std::string method;                ///< of the mini-batches' times
+  std::vector<std::string> kernels;  ///< of products, the default first
+  std::string why_library;  ///< simulated times: why products are the library's, modelled; "": they are ours
+  /// The best mini-batch with the library's products, modelled, where its own are simulated.
+  std::optional<double> library_us;
   std::vector<MiniBatch> minibatches;  ///< all, those of earlier runs first
   std::size_t resumed = 0;             ///< those of earlier runs
   bool done = false;                   ///< nothing is left to try

@@ -99,10 +99,10 @@ std::optional<TiledProduct> tiled_product(std::string_view wanted) {
 }
 
 Verdict makes_product(DType operands, DType result) {
-  const bool narrow = operands == DType::kF16 || operands == DType::kBF16;
-  if ((operands == DType::kF32 && result == DType::kF32) ||
-      (narrow && (result == operands || result == DType::kF32)))
-    return Verdict::yes();
+  const auto known = [](DType type) {
+    return type == DType::kF32 || type == DType::kF16 || type == DType::kBF16;
+  };
+  if (known(operands) && known(result)) return Verdict::yes();
   return Verdict::no("gemm.types", fmt::format("no tiled product of {} gives {}: f32, f16 and bf16 are made",
                                                name(operands), name(result)));
 }

@@ -37,8 +37,8 @@ const std::vector<TiledProduct>& tiled_products();
 /// By name; nothing where there is none of that name.
 std::optional<TiledProduct> tiled_product(std::string_view name);
 
-/// Whether products of these types are made: f32; f16 and bf16, whose sums are f32 and rounded once, to their
-/// type or not at all.
+/// Whether products of these types are made: f32, f16 and bf16, summed in f32 and rounded once to the
+/// result's.
 Verdict makes_product(DType operands, DType result);
 
 /// CUDA C++ of `extern "C" __global__ void tiled_product(...)`.

@@ -42,6 +42,7 @@ TEST(TiledProduct, NamesAreTilesAndSplits) {
 TEST(TiledProduct, IsMadeOfFloatsThatSumInF32) {
   EXPECT_TRUE(makes_product(DType::kF32, DType::kF32).ok);
   EXPECT_TRUE(makes_product(DType::kBF16, DType::kF32).ok);
+  EXPECT_TRUE(makes_product(DType::kF32, DType::kF16).ok);
   EXPECT_FALSE(makes_product(DType::kF64, DType::kF64).ok);
   EXPECT_EQ(makes_product(DType::kS32, DType::kS32).why,
             "no tiled product of s32 gives s32: f32, f16 and bf16 are made");
@@ -53,7 +54,8 @@ TEST(TiledProduct, EveryTileSplitAndTypeIsRightWhereNothingDivides) {
   const std::pair<DType, DType> types[] = {{DType::kF32, DType::kF32},
                                            {DType::kF16, DType::kF16},
                                            {DType::kBF16, DType::kBF16},
-                                           {DType::kBF16, DType::kF32}};
+                                           {DType::kBF16, DType::kF32},
+                                           {DType::kF32, DType::kF16}};
   std::uint32_t seed = 0;
   for (const TiledProduct& by : tiled_products())
     for (const auto& [operands, result] : types) {

@@ -20,9 +20,11 @@
 #include "core/base/file.h"
 #include "core/base/sha256.h"
 #include "experiments/store.h"
+#include "runtime/tiled_products.h"
 #include "tests/experiments/sample_trial.h"
 #include "tests/support/astra_bindings.h"
 #include "tests/support/astra_graphs.h"
+#include "tests/support/graphs.h"
 
 namespace stitchwork {
 namespace TEST_FILE {
@@ -125,6 +127,8 @@ TEST(Explore, SimulatedMiniBatchesAreCheckedAndGoOnWhereTheyWere) {
   const Exploration whole = explore(model, options);
   EXPECT_TRUE(whole.done);
   EXPECT_EQ(whole.times, "simulated");
+  EXPECT_EQ(whole.method, "kernels and matrix products simulated, other library calls modelled");
+  EXPECT_EQ(whole.why_library, "");
   options.history = testing::test_folder() + "/history.db";
   options.batches = 2;
   EXPECT_EQ(explore(model, options).minibatches.size(), 2u);
@@ -133,14 +137,70 @@ TEST(Explore, SimulatedMiniBatchesAreCheckedAndGoOnWhereTheyWere) {
   const Exploration rest = explore(model, options);
   EXPECT_EQ(rest.resumed, 2u);
   EXPECT_EQ(rest.minibatches, whole.minibatches);
-  // The plan is run as any other.
+  EXPECT_EQ(rest.library_us, whole.library_us);
+  // The plan is run as any other, its products as a library's.
   TrialSpec spec;
   spec.planner = "astra";
   spec.plan = rest.plan;
   spec.check = true;
   const TrialResult run = run_trial(model, spec);
   EXPECT_TRUE(run.ok());
-  EXPECT_NEAR(run.run.total_us, rest.minibatches[rest.best].us, 1e-9);
+  EXPECT_NEAR(run.run.total_us, rest.library_us.value(), 1e-9);
+  EXPECT_NE(rest.library_us, rest.minibatches[rest.best].us);
+}
+
+/// All times of products have one source: our kernels, simulated, where these make all of them.
+TEST(Explore, ProductsOfSimulatedMiniBatchesAreOursOrAllTheLibrarys) {
+  ExploreOptions options = options_of("astra-fk", "v100-sxm2");
+  options.trial.backend = "sim";
+  const Exploration ours = explore(model_of(testing::astra_lstm_cell()), options);
+  EXPECT_EQ(ours.kernels.size(), 16u);
+  EXPECT_EQ(ours.kernels[0], "tiled-64x64");
+  EXPECT_THAT(ours.kernels, ::testing::Not(::testing::Contains("library")));
+  EXPECT_GT(ours.by_dimension.at("kernels"), 0u);
+  EXPECT_TRUE(ours.done);
+  options.trial.planner = "astra-f";
+  EXPECT_EQ(explore(model_of(testing::astra_lstm_cell()), options).kernels,
+            std::vector<std::string>{"tiled-64x64"});
+  options.trial.options.knobs["elementwise"] = "auto";
+  const Exploration called = explore(model_of(testing::astra_lstm_cell()), options);
+  EXPECT_EQ(called.kernels, std::vector<std::string>{"library"});
+  EXPECT_EQ(called.method, "kernels simulated, library calls modelled");
+  EXPECT_THAT(called.why_library, HasSubstr("elementwise=auto"));
+  EXPECT_FALSE(called.library_us.has_value());
+  options.trial.options.knobs.clear();
+  const Model wide =
+      model_of(testing::graph_of("  %x = f64[8,8]{1,0} parameter(0)\n"
+                                 "  ROOT %y = f64[8,8]{1,0} dot(%x, %x), lhs_contracting_dims={1}, "
+                                 "rhs_contracting_dims={0}\n"));
+  EXPECT_THAT(explore(wide, options).why_library, HasSubstr("no tiled product of f64"));
+  options.trial.backend = "model";
+  const Exploration modelled = explore(model_of(testing::astra_lstm_cell()), options);
+  EXPECT_EQ(modelled.kernels, std::vector<std::string>{"library"});
+  EXPECT_EQ(modelled.why_library, "");
+}
+
+TEST(Explore, AProductsTimeIsThatOfItsSimulatedKernels) {
+  const Graph graph = testing::graph_of(
+      "  %x = f32[60,70]{1,0} parameter(0)\n  %w = f32[70,80]{1,0} parameter(1)\n"
+      "  ROOT %y = f32[60,80]{1,0} dot(%x, %w), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n");
+  ExploreOptions options = options_of("astra-fk", "v100-sxm2");
+  options.trial.backend = "sim";
+  options.trial.check = true;
+  const Exploration e = explore(model_of(graph), options);
+  SimulatedProducts products(device("v100"), false);
+  TypedGemm product;
+  product.gemm.m = 60;
+  product.gemm.n = product.gemm.b_row = product.gemm.c_row = 80;
+  product.gemm.k = product.gemm.a_row = 70;
+  product.gemm.a_col = product.gemm.b_col = 1;
+  ASSERT_EQ(e.minibatches.size(), 16u);
+  for (const MiniBatch& one : e.minibatches) {
+    const auto bound = std::find_if(one.bindings.begin(), one.bindings.end(),
+                                    [](const auto& b) { return b.second.starts_with("tiled"); });
+    ASSERT_NE(bound, one.bindings.end());
+    EXPECT_DOUBLE_EQ(one.us, products.us(product, *tiled_product(bound->second))) << bound->second;
+  }
 }
 
 /// A child explores and is killed after so long; then this process goes on to the end.

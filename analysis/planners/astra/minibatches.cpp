@@ -53,14 +53,15 @@ double trials_of_plan(const Graph& model, const Device& device, const FusionPlan
 }
 
 MiniBatches::MiniBatches(const Graph& model, const Device& device, std::string planner,
-                         const PlanOptions& options, StepTimes times)
+                         const PlanOptions& options, StepTimes times, std::optional<ProductKernels> kernels)
     : model_(model),
       device_(device),
       planner_(std::move(planner)),
       options_(resolved(planner_, options)),
       times_(std::move(times)),
+      kernels_(std::move(kernels)),
       streams_(std::stoi(options_.knobs.at("streams"))),
-      products_(model, device, options_) {
+      products_(model, device, options_, kernels_ ? kernels_->names : std::vector<std::string>()) {
   products_.price(0);
   tree_ = products_.tree();
 }
@@ -177,21 +178,47 @@ void MiniBatches::share_kernels(Instance& made) const {
     }
 }
 
-/// By step, calls by the kernels that the bindings name.
+double MiniBatches::product_us(const Instance& of, std::size_t step, const std::string& kernel) const {
+  const Computation& computation = planned_graph(model_, of.plan).entry_computation();
+  const std::vector<NodeId>& call = of.plan.steps[step].nodes;
+  if (kernels_) return kernels_->us(computation, call, kernel);
+  const Node& node = computation.node(call.front());
+  const auto product = matrix_product(computation, node, options_.tf32);
+  SW_CHECK(product.has_value(), "{} is no product", node.name);
+  return library_us(device_, *product, kernel);
+}
+
+/// By step, calls by the kernels that the bindings name; products that no variable has, as those of a batch,
+/// by the default.
 std::vector<double> MiniBatches::times_of(const Instance& of, const Bindings& bindings) const {
   std::vector<double> us = of.us;
   const Computation& computation = planned_graph(model_, of.plan).entry_computation();
-  for (const auto& [call, steps] : of.steps) {
-    const std::string& variant = bindings.at(call);
-    if (variant == products_.options().variants[0]) continue;
-    for (const std::size_t step : steps) {
-      const Node& node = computation.node(of.plan.steps[step].nodes.front());
-      const auto product = matrix_product(computation, node, options_.tf32);
-      SW_CHECK(product.has_value(), "{} is no product", node.name);
-      us[step] = library_us(device_, *product, variant);
-    }
-  }
+  std::vector<const std::string*> kernel_of(us.size(), nullptr);
+  for (std::size_t step = 0; kernels_ && step < us.size(); ++step)
+    if (const PlanStep& s = of.plan.steps[step];
+        s.kind == StepKind::kLibrary && computation.node(s.nodes.front()).op == Op::kDot)
+      kernel_of[step] = &default_kernel();
+  for (const auto& [call, steps] : of.steps)
+    if (const std::string& kernel = bindings.at(call); kernel != default_kernel())
+      for (const std::size_t step : steps) kernel_of[step] = &kernel;
+  for (std::size_t step = 0; step < us.size(); ++step)
+    if (kernel_of[step] != nullptr) us[step] = product_us(of, step, *kernel_of[step]);
   return us;
+}
+
+/// Of the mini-batch, and of its epochs where steps are on streams.
+double MiniBatches::whole_us(const Instance& of, const Bindings& bindings, const std::vector<double>& step_us,
+                             std::map<std::string, double>* epochs) const {
+  if (binds_epochs(bindings)) {
+    SW_CHECK(of.streams.has_value(), "streams are bound before products are settled");
+    const auto spans = of.streams->spans(of.streams->dealt(bindings), with_times(of.kernels, step_us));
+    if (epochs != nullptr) epochs->merge(of.streams->epoch_us(spans));
+    return last_end_us(spans);
+  }
+  double whole = 0;
+  for (std::size_t step = 0; step < step_us.size(); ++step)
+    whole += step_us[step] + (step > 0 ? device_.launch_gap_us : 0);
+  return whole;
 }
 
 std::map<std::string, double> MiniBatches::run(const Bindings& bindings) {
@@ -209,18 +236,14 @@ std::map<std::string, double> MiniBatches::run(const Bindings& bindings) {
     }
     us[group] = sum;
   }
-  if (binds_epochs(bindings)) {
-    SW_CHECK(of.streams.has_value(), "streams are bound before products are settled");
-    const auto spans = of.streams->spans(of.streams->dealt(bindings), with_times(of.kernels, step_us));
-    us.merge(of.streams->epoch_us(spans));
-    us["strategy"] = last_end_us(spans);
-    return us;
-  }
-  double whole = 0;
-  for (std::size_t step = 0; step < step_us.size(); ++step)
-    whole += step_us[step] + (step > 0 ? device_.launch_gap_us : 0);
-  us["strategy"] = whole;
+  us["strategy"] = whole_us(of, bindings, step_us, &us);
   return us;
+}
+
+double MiniBatches::us_of_steps(const Bindings& bindings) {
+  Instance& of = instance(bindings);
+  time(of);
+  return whole_us(of, bindings, of.us, nullptr);
 }
 
 FusionPlan MiniBatches::plan(const Bindings& bindings) {

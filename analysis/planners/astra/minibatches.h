@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,14 @@ namespace stitchwork::astra {
 
 /// What each step of a plan takes by itself, us.
 using StepTimes = std::function<std::vector<double>(const FusionPlan& plan)>;
+
+/// Kernels that products are tried by in place of a library's, and who says how long they take.
+struct ProductKernels {
+  std::vector<std::string> names;  ///< the default first
+  /// Of a call of a product by the kernel of that name, us; the product is the call's first op.
+  std::function<double(const Computation& computation, std::span<const NodeId> call, const std::string& name)>
+      us;
+};
 
 /// All keys of an exploration are behind this: lengths of sequences would be told apart by it.
 inline constexpr const char* kBucket = "b0";
@@ -27,10 +36,11 @@ double trials_of_plan(const Graph& model, const Device& device, const FusionPlan
 /// bindings say, the kernels between them by the row's planner, its steps on streams.
 class MiniBatches {
  public:
-  /// `options` as for make_plan; without edits. Model and device outlive this. Throws Error as make_plan
-  /// does, and for a row that explores nothing.
+  /// `options` as for make_plan; without edits. `kernels`: of all products, whatever `times` says of them;
+  /// without, what the library takes by itself has its time of `times`, and its other kernels are modelled.
+  /// Model and device outlive this. Throws Error as make_plan does, and for a row that explores nothing.
   MiniBatches(const Graph& model, const Device& device, std::string planner, const PlanOptions& options,
-              StepTimes times);
+              StepTimes times, std::optional<ProductKernels> kernels = std::nullopt);
   MiniBatches(const MiniBatches&) = delete;
   MiniBatches& operator=(const MiniBatches&) = delete;
 
@@ -38,13 +48,17 @@ class MiniBatches {
   /// one stream, so that they are there once its products are settled.
   const TreeNode& tree(const ProfileIndex& index);
 
-  /// Of a product, before any is tried: the library's own.
-  const std::string& default_kernel() const { return products_.options().variants[0]; }
+  /// That products are tried by, the default first.
+  const std::vector<std::string>& kernels() const { return products_.options().variants; }
+  const std::string& default_kernel() const { return kernels().front(); }
 
   /// Microseconds by name of the tree. A product's are its calls with launch gaps and its share of the
   /// kernels before and behind them, which the groups beside a kernel divide equally; an epoch's from the
   /// beginning of its super-epoch; "strategy": of the whole.
   std::map<std::string, double> run(const Bindings& bindings);
+
+  /// "strategy" of run() with the time that StepTimes has of each step, products included.
+  double us_of_steps(const Bindings& bindings);
 
   /// Predicted and verified. Kernels of products are those that the library takes by itself.
   FusionPlan plan(const Bindings& bindings);
@@ -68,6 +82,9 @@ class MiniBatches {
   Instance make_instance(const Bindings& bindings) const;
   void find_calls(const Bindings& bindings, Instance& made) const;
   void share_kernels(Instance& made) const;
+  double product_us(const Instance& of, std::size_t step, const std::string& kernel) const;
+  double whole_us(const Instance& of, const Bindings& bindings, const std::vector<double>& step_us,
+                  std::map<std::string, double>* epochs) const;
   std::vector<double> times_of(const Instance& of, const Bindings& bindings) const;
 
   const Graph& model_;
@@ -75,6 +92,7 @@ class MiniBatches {
   std::string planner_;
   PlanOptions options_;
   StepTimes times_;
+  std::optional<ProductKernels> kernels_;
   int streams_;
   ProductTrials products_;
   TreeNode tree_;

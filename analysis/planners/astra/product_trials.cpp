@@ -15,15 +15,18 @@ namespace {
 constexpr std::string_view kJoiningRule = "fuse-products", kPlacingRule = "concat-in-place";
 
 TreeOptions product_tree_options(const Computation& computation, const Space& space,
-                                 const PlanOptions& options) {
+                                 const PlanOptions& options, const std::vector<std::string>& kernels) {
   TreeOptions result;
   result.chunks = options.knobs.at("gemm_fusion") == "on";
   result.allocations = options.knobs.at("allocations") == "on";
   result.partial_sums = false;  // the adds stay in kernels
   result.streams = 1;
   result.appends = options.knobs.at("views") == "off";
-  if (options.knobs.at("gemm_kernels") == "on")
+  if (!kernels.empty())
+    result.variants = kernels;
+  else
     for (const LibraryKernel& kernel : library_kernels()) result.variants.emplace_back(kernel.name);
+  if (options.knobs.at("gemm_kernels") == "off") result.variants.resize(1);
   // Sums of 16-bit products are rounded elsewhere when one call makes them, and may differ by more than the
   // check of results allows where they cancel (docs/rewriting.md).
   for (const Product& product : space.products.list)
@@ -33,16 +36,18 @@ TreeOptions product_tree_options(const Computation& computation, const Space& sp
 
 }  // namespace
 
-ProductTrials::ProductTrials(const Graph& model, const Device& device, const PlanOptions& options)
+ProductTrials::ProductTrials(const Graph& model, const Device& device, const PlanOptions& options,
+                             const std::vector<std::string>& kernels)
     : model_(model),
       computation_(model.entry_computation()),
       device_(device),
       tf32_(options.tf32),
       space_(enumerate(model, FusionPlan{})),
-      tree_options_(product_tree_options(computation_, space_, options)) {}
+      tree_options_(product_tree_options(computation_, space_, options, kernels)),
+      priced_options_(product_tree_options(computation_, space_, options, {})) {}
 
 void ProductTrials::price(double rest_us) {
-  prices_.emplace(model_, device_, space_, tree_options_, tf32_, rest_us);
+  prices_.emplace(model_, device_, space_, priced_options_, tf32_, rest_us);
   tree_ = space_tree(model_, device_, FusionPlan{}, space_, tree_options_);
 }
 

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "analysis/plan/recorder.h"
 #include "analysis/planners/astra/prices.h"
@@ -12,8 +14,11 @@ namespace stitchwork::astra {
 
 class ProductTrials {
  public:
-  /// `options`: every knob of the row, resolved. Model, device and options outlive this.
-  ProductTrials(const Graph& model, const Device& device, const PlanOptions& options);
+  /// `options`: every knob of the row, resolved. `kernels`: of products, the default first; empty: those of
+  /// the library. Only the first is tried where the knob gemm_kernels is off. Model, device and options
+  /// outlive this.
+  ProductTrials(const Graph& model, const Device& device, const PlanOptions& options,
+                const std::vector<std::string>& kernels = {});
   ProductTrials(const ProductTrials&) = delete;  // the prices refer to the space
   ProductTrials& operator=(const ProductTrials&) = delete;
 
@@ -24,7 +29,8 @@ class ProductTrials {
   /// Takes the refusals of the enumeration, once.
   std::vector<Decision> take_decisions() { return std::move(space_.decisions); }
 
-  /// Prices calls and makes the tree. `rest_us`: of a mini-batch, what is no product.
+  /// Prices calls and makes the tree. `rest_us`: of a mini-batch, what is no product. Prices are the
+  /// library's whatever kernels there are.
   void price(double rest_us);
   const CallPrices& prices() const { return *prices_; }
   /// A fork over strategies; the products of the first where there is nothing to join.
@@ -42,7 +48,7 @@ class ProductTrials {
   const Device& device_;
   bool tf32_;
   Space space_;
-  TreeOptions tree_options_;
+  TreeOptions tree_options_, priced_options_;
   std::optional<CallPrices> prices_;
   TreeNode tree_;
 };
