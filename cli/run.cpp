@@ -32,8 +32,8 @@ namespace {
 
 struct RunArguments {
   PlanArguments plan;
-  std::string backend = "sim", cache = "cold", mode = "exact", convolutions = "auto", inputs, outputs, trace,
-              db, sanitize;
+  std::string backend = "sim", cache = "cold", mode = "exact", convolutions = "auto", products, inputs,
+              outputs, trace, db, sanitize;
   std::uint64_t seed = 0;
   std::int64_t max_trips = kMaxTrips;
   std::uint32_t shuffle = 0;
@@ -99,9 +99,26 @@ void read_counters(const Cli& cli, TrialResult& result) {
 DumpRunArguments dump_arguments(const CLI::App& command, const RunArguments& a) {
   const std::string dump = dump_of(a.plan);
   refuse_options(command, dump,
-                 {"--planner", "--set", "--override", "--library", "--mixed", "--tf32", "--weights",
-                  "--backend", "--repeats", "--counters", "--convolutions", "--dependent-launch",
-                  "--fast-math", "--max-trips", "--shuffle", "--trace", "--dim", "--value", "--trips"});
+                 {"--planner",
+                  "--set",
+                  "--override",
+                  "--library",
+                  "--mixed",
+                  "--tf32",
+                  "--weights",
+                  "--backend",
+                  "--repeats",
+                  "--counters",
+                  "--convolutions",
+                  "--products",
+                  "--dependent-launch",
+                  "--fast-math",
+                  "--max-trips",
+                  "--shuffle",
+                  "--trace",
+                  "--dim",
+                  "--value",
+                  "--trips"});
   return {.path = dump,
           .device = a.device->count() > 0 ? a.plan.device : "",
           .model = a.plan.model == dump ? "" : a.plan.model,
@@ -116,6 +133,8 @@ DumpRunArguments dump_arguments(const CLI::App& command, const RunArguments& a) 
 }
 
 TrialSpec trial_spec(const RunArguments& a) {
+  if (!a.products.empty() && a.backend != "sim")
+    throw Error("--products names a kernel that is simulated", "leave it out, or use --backend sim");
   TrialSpec spec;
   spec.planner = a.plan.planner;
   spec.options = a.plan.options();
@@ -123,6 +142,7 @@ TrialSpec trial_spec(const RunArguments& a) {
   spec.backend = a.backend;
   spec.repeats = a.repeats;
   spec.convolutions = a.convolutions;
+  spec.products = a.products;
   spec.compile.dependent_launch = a.dependent_launch;
   spec.compile.fast_math = a.fast_math;
   if (a.backend == "cuda" && a.device->count() == 0 && a.plan.plan_file.empty())
@@ -142,6 +162,13 @@ TrialSpec trial_spec(const RunArguments& a) {
                 "leave out --outputs, or use --mode exact");
   if (!a.sanitize.empty()) spec.sanitize = sim::parse_sanitizers(a.sanitize);
   return spec;
+}
+
+/// How the times of a simulated run were had.
+std::string simulated_method(const TrialSpec& spec, const RunResult& run) {
+  const std::string_view method = spec.sampled ? "sampled" : "simulated";
+  if (run.library_calls.empty()) return fmt::format("kernels {}, library calls modelled", method);
+  return fmt::format("kernels and matrix products {}, other library calls modelled", method);
 }
 
 void run(Cli& cli, const RunArguments& a) {
@@ -194,7 +221,7 @@ void run(Cli& cli, const RunArguments& a) {
   cli.print(fmt::format(
       "{}: {}; {:.1f} us{} on {} ({})", plan.planner, to_text(plan.counts), result.run.total_us,
       result.run.once_us > 0 ? fmt::format(", and {:.1f} us once,", result.run.once_us) : "", plan.device,
-      simulated  ? fmt::format("kernels {}, library calls modelled", spec.sampled ? "sampled" : "simulated")
+      simulated  ? simulated_method(spec, result.run)
       : modelled ? std::string("sum of steps: kernels measured, what the CPU computed modelled")
                  : std::string("sum of steps, measured")));
   if (!simulated) cli.print(repeated_text(result.run));
@@ -231,6 +258,9 @@ void add_run(CLI::App& app, Cli& cli) {
                    "cuda: cudnn, patches (gathered for cuBLAS), or auto: cuDNN where it is and can")
       ->capture_default_str()
       ->check(CLI::IsMember({"auto", "cudnn", "patches"}));
+  command->add_option("--products", a->products,
+                      "sim: matrix products are simulated by our own kernel of this tile, as tiled-64x64, or "
+                      "tiled-32x32/8 with k split (default: a library's, modelled)");
   command->add_flag("--dependent-launch", a->dependent_launch,
                     "cuda, sm_90: kernels' blocks start while the one before ends, and wait themselves");
   add_fast_math(*command, a->fast_math);
@@ -263,6 +293,7 @@ void add_run(CLI::App& app, Cli& cli) {
              "  stitchwork run bert_layer --planner xla --check --db runs.db --json\n"
              "  stitchwork run softmax --planner astitch --sanitize mem,race,sync,init\n"
              "  stitchwork run softmax --mode sampled --json\n"
+             "  stitchwork run scrnn_tiny -p astra --products tiled-64x64 --check\n"
              "  stitchwork run bert_layer --planner astitch --trace trace.json\n"
              "  stitchwork run scrnn_tiny --planner astra --shuffle 1 --check\n"
              "  stitchwork run --plan plan.json --outputs out/\n"

@@ -32,8 +32,9 @@ void write_tree(const TreeNode& node, std::string& text) {
   text += ")";
 }
 
-/// By step, as `run` has it.
-std::vector<double> timed(const Model& model, const TrialSpec& trial, const FusionPlan& plan) {
+/// By step, as `run` has it. `products`: tiled kernels are tried, so that what is checked is made by one of
+/// them; its times are asked for elsewhere.
+std::vector<double> timed(const Model& model, const TrialSpec& trial, const FusionPlan& plan, bool products) {
   std::vector<double> us;
   if (trial.backend == "model") {
     for (const PlanStep& step : plan.steps) us.push_back(step.predicted_us);
@@ -41,10 +42,13 @@ std::vector<double> timed(const Model& model, const TrialSpec& trial, const Fusi
   }
   TrialSpec spec = trial;
   spec.plan = plan;
+  if (products && trial.check) spec.products = kDefaultTiled;
   const TrialResult result = run_trial(model, spec);
   if (result.check && !result.check->ok)
     throw Error(model.graph.source, 0, 0, "a mini-batch computes something else: " + result.check->message);
-  for (const StepRun& step : result.run.steps) us.push_back(step.time_us);
+  for (std::size_t i = 0; i < plan.steps.size(); ++i)
+    us.push_back(plan.steps[i].kind == StepKind::kLibrary ? plan.steps[i].predicted_us
+                                                          : result.run.steps[i].time_us);
   return us;
 }
 
@@ -95,7 +99,7 @@ class Explorer {
                    options.trial.compile),
         minibatches_(
             model.graph, device(options.trial.device), options.trial.planner, options.trial.options,
-            [&model, &options](const FusionPlan& plan) { return timed(model, options.trial, plan); },
+            [this, &model](const FusionPlan& plan) { return timed(model, options_.trial, plan, own_.ok); },
             own_ ? std::optional(tiled_kernels(simulated_)) : std::nullopt) {
     result_.model = model.graph.source;
     result_.model_sha256 = model.graph.source_sha256;

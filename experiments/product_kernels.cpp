@@ -6,22 +6,7 @@
 #include "core/base/error.h"
 
 namespace stitchwork {
-namespace {
-
-/// No quantity: the name of the kernel that products have before another is tried, neither coarse nor fine.
-constexpr std::string_view kDefaultKernel = "tiled-64x64";
-
-std::optional<TypedGemm> typed_gemm(const Computation& computation, const Node& dot,
-                                    std::span<const std::int64_t> transposed = {}) {
-  const Shape &left = computation.node(dot.operands[0]).shape,
-              &right = computation.node(dot.operands[1]).shape;
-  if (left.dtype != right.dtype || !dot.attrs.dot) return std::nullopt;
-  const std::optional<Gemm> gemm = gemm_of(dot, left, right, transposed);
-  if (!gemm) return std::nullopt;
-  return TypedGemm{*gemm, left.dtype, dot.shape.dtype};
-}
-
-}  // namespace
+namespace {}  // namespace
 
 Verdict all_tiled(const Graph& model, const std::string& planner_name, const PlanOptions& options) {
   const auto knobs = resolve_knobs(planner(planner_name), options);
@@ -45,9 +30,9 @@ Verdict all_tiled(const Graph& model, const std::string& planner_name, const Pla
 
 astra::ProductKernels tiled_kernels(SimulatedProducts& products) {
   astra::ProductKernels kernels;
-  kernels.names = {std::string(kDefaultKernel)};
+  kernels.names = {kDefaultTiled};
   for (const TiledProduct& product : tiled_products())
-    if (name(product) != kDefaultKernel) kernels.names.push_back(name(product));
+    if (name(product) != kDefaultTiled) kernels.names.push_back(name(product));
   kernels.us = [&products](const Computation& computation, std::span<const NodeId> call,
                            const std::string& kernel) {
     const Node& dot = computation.node(call.front());

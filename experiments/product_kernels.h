@@ -10,7 +10,10 @@ namespace stitchwork {
 /// all product times of an exploration have one source.
 Verdict all_tiled(const Graph& model, const std::string& planner, const PlanOptions& options);
 
-/// All of tiled_products(), 64x64 first. `products` outlives what is returned.
+/// No quantity: the name of the kernel that products have before another is tried, neither coarse nor fine.
+inline constexpr const char* kDefaultTiled = "tiled-64x64";
+
+/// All of tiled_products(), kDefaultTiled first. `products` outlives what is returned.
 astra::ProductKernels tiled_kernels(SimulatedProducts& products);
 
 }  // namespace stitchwork

@@ -144,6 +144,20 @@ RunResult estimated(const Graph& graph, const Device& device, const FusionPlan& 
   return run;
 }
 
+/// By name. Throws Error where there is none, or nothing simulates it.
+TiledProduct products_of(const TrialSpec& spec) {
+  const std::optional<TiledProduct> product = tiled_product(spec.products);
+  if (!product) {
+    std::vector<std::string> known;
+    for (const TiledProduct& one : tiled_products()) known.push_back(name(one));
+    throw Error(fmt::format("there is no tiled product {}", spec.products),
+                fmt::format("known: {}", fmt::join(known, ", ")));
+  }
+  if (spec.backend != "sim")
+    throw Error("products by tiled kernels are simulated ones", "use --backend sim, or leave out --products");
+  return *product;
+}
+
 }  // namespace
 
 std::string variant_of(const TrialSpec& spec) { return spec.variant.empty() ? spec.planner : spec.variant; }
@@ -179,6 +193,7 @@ TrialResult run_trial(const Model& model, const TrialSpec& spec, const TrialProg
         "and it says "
         "nothing of a GPU, of races or of a warm cache",
         "leave out --check, --sanitize, --cache warm and --backend cuda, or use --mode exact");
+  if (!spec.products.empty()) products_of(spec);
   const auto driver = spec.backend == "cuda" ? cuda::load_driver() : nullptr;  // before the long work
   if (!spec.dump.empty()) return run_dump(model, spec, progress);
   const Device target = target_of(spec);
@@ -227,6 +242,8 @@ TrialResult run_trial(const Model& model, const TrialSpec& spec, const TrialProg
   options.sanitize = spec.sanitize;
   options.sampled = spec.sampled;
   options.lines = spec.lines;
+  if (!spec.products.empty()) options.products = products_of(spec);
+  options.compile = compiling_options;
   options.limits = {spec.max_trips, spec.shuffle};
   options.progress = [&](int done, int total, const std::string& what) {
     report(0.25 + 0.6 * done / std::max(1, total), what);
@@ -369,6 +386,7 @@ ordered_json trial_params(const Model& model, const TrialSpec& spec) {
     params["inputs_sha256"] = sha256_of_inputs(model.graph, spec.inputs_dir);
   else if (!model.inputs.empty())
     params["distributions_sha256"] = sha256_of(model.inputs);
+  if (!spec.products.empty()) params["products"] = spec.products;
   if (spec.backend == "sim") params["mode"] = spec.sampled ? "sampled" : "exact";
   if (spec.backend == "cuda") {
     params["repeats"] = spec.repeats;

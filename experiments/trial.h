@@ -42,6 +42,7 @@ struct TrialSpec {
   std::optional<std::uint32_t> shuffle;  ///< RunLimits; no part of the key: with a cold cache all is equal
   CompileOptions compile;
   int repeats = 20;                         ///< cuda: of every kernel and of the whole
+  std::string products;                     ///< sim: RunOptions::products by name; "": modelled
   std::string convolutions = "auto";        ///< cuda: or "cudnn", "patches" (cuda::parse_convolutions)
   std::string results = results_version();  ///< of the program that carries it out
 };

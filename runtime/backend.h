@@ -33,6 +33,9 @@ struct Timed {
   double us = 0;
   std::size_t id = 0;
   std::string by;  ///< of a library call: what made it, and why not another: "cuBLAS"
+  // Of a library call that the simulator made.
+  bool sampled = false;
+  sim::SanitizerCounts sanitized;
 };
 
 /// Where a library call reads and writes. `transposed`: the dimensions of the transpose of its product that
@@ -68,8 +71,8 @@ struct Launched {
   std::vector<sim::LineCounters> lines;  ///< of its PTX, where asked for
 };
 
-/// The host was about to read device bytes that nothing has written. Thrown by backends that know; it ends
-/// the run as a finding in a kernel does.
+/// The host was about to read device bytes that nothing has written, or what a kernel of a library call did
+/// was wrong. Thrown by backends that know; it ends the run as a finding in a kernel does.
 struct HostReadError {
   sim::Finding finding;
 };
@@ -106,6 +109,8 @@ class Backend {
   /// Runs `kernel` with these pointers. Throws Error naming it where it cannot be launched.
   virtual Launched launch(const CompiledKernel& kernel, std::span<const DeviceAddress> arguments) = 0;
 
+  /// Whether library calls are made where launches do not compute all their results, for their times.
+  virtual bool times_calls() const { return false; }
   /// Makes the library call of `node`, or nothing where the backend does not know it and the CPU reference
   /// has to make it.
   virtual std::optional<Timed> call(const Computation& computation, const Node& node,

@@ -219,7 +219,8 @@ class Runner {
       case StepKind::kLibrary:
         if (const std::optional<Timed> timed = call_library(step.nodes, result)) {
           timed_.emplace_back(static_cast<std::size_t>(index), *timed);
-          run = {timed->us, backend_.method()};
+          run = {timed->us, timed->sampled ? Method::kSampled : backend_.method()};
+          result.sanitized += timed->sanitized;
         }
         return;
       case StepKind::kControl:
@@ -250,7 +251,7 @@ class Runner {
   /// the call; else the CPU reference has computed it.
   std::optional<Timed> call_library(const std::vector<NodeId>& call, RunResult& result) {
     const Node &node = computation_.node(call.back()), &named = computation_.node(call.front());
-    if (!backend_.computes_results()) {
+    if (!backend_.computes_results() && !backend_.times_calls()) {
       if (node.shape.is_tuple) values_.keep(node, RunValue::of(Literal::zeros(node.shape)));
       return std::nullopt;
     }
@@ -258,6 +259,7 @@ class Runner {
       result.library_calls.try_emplace(named.name, timed->by);
       return timed;
     }
+    if (!backend_.computes_results()) return std::nullopt;
     values_.keep(node, RunValue::of(computed_call(graph_, call, values_)));
     result.host_calls.push_back(named.name);
     return std::nullopt;
@@ -437,6 +439,7 @@ RunResult run_simulated(const Graph& graph, const Device& device, const Executab
                         std::span<const Literal> inputs, const RunOptions& options) {
   SimulatorBackend backend(device, options.cache, options.sanitize, options.host_threads, options.sampled,
                            options.lines);
+  if (options.products) backend.make_products_by(*options.products, options.compile);
   return run_on(backend, graph, device, executable, inputs, options.progress, options.limits);
 }
 

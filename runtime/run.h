@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "codegen/executable.h"
+#include "codegen/gemm/tiled_product.h"
 #include "core/evaluate/inputs.h"
 #include "runtime/backend.h"
 
@@ -75,6 +76,10 @@ struct RunOptions {
   bool sampled = false;  ///< sim::Options::sampled for every kernel that can be; there are no outputs then
   bool lines = false;    ///< KernelRun::lines
   sim::Sanitizers sanitize;
+  /// By which matrix products of library calls are simulated, too; without, they are modelled, and made by
+  /// the CPU reference.
+  std::optional<TiledProduct> products;
+  CompileOptions compile;  ///< of these
   RunLimits limits;
   RunProgress progress;
 };

@@ -17,6 +17,30 @@ SimulatorBackend::SimulatorBackend(const Device& device, sim::CacheMode cache,
   options_.lines = lines;
 }
 
+void SimulatorBackend::make_products_by(const TiledProduct& product, const CompileOptions& compile) {
+  products_.emplace(Products{product, TiledKernels(device_, compile)});
+}
+
+std::optional<Timed> SimulatorBackend::call(const Computation& computation, const Node& node,
+                                            const LibraryCall& call) {
+  if (!products_ || node.op != Op::kDot || call.bias || call.addend || call.relu) return std::nullopt;
+  const std::optional<TypedGemm> product = typed_gemm(computation, node, call.transposed);
+  if (!product || !makes_product(product->operands, product->result)) return std::nullopt;
+  const std::size_t left = product->gemm.exchanged ? 1 : 0;
+  const std::vector<Launched> launched =
+      make_product(*this, products_->kernels, *product, products_->by,
+                   {call.operands[left], call.operands[1 - left], call.result});
+  Timed timed;
+  timed.by = name(products_->by);
+  timed.us = product_us(device_, launched);
+  for (const Launched& one : launched) {
+    if (!one.findings.empty()) throw HostReadError{one.findings[0]};
+    timed.sampled = timed.sampled || one.sampled;
+    timed.sanitized += one.sanitized;
+  }
+  return timed;
+}
+
 DeviceAddress SimulatorBackend::allocate(std::size_t bytes, const std::string& name, MemoryUse) {
   return memory_.allocate(bytes, name);
 }

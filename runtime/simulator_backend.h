@@ -2,8 +2,10 @@
 #pragma once
 
 #include <map>
+#include <optional>
 
 #include "runtime/backend.h"
+#include "runtime/tiled_products.h"
 
 namespace stitchwork {
 
@@ -11,6 +13,10 @@ class SimulatorBackend final : public Backend {
  public:
   SimulatorBackend(const Device& device, sim::CacheMode cache, const sim::Sanitizers& sanitize,
                    int host_threads, bool sampled = false, bool lines = false);
+
+  /// Matrix products of library calls are made by this kernel of ours, simulated like others, where it makes
+  /// them (makes_product, nothing added to them); else, and without, the CPU reference makes them.
+  void make_products_by(const TiledProduct& product, const CompileOptions& compile);
 
   Method method() const override { return Method::kSimulated; }
   bool computes_results() const override { return !options_.sampled; }
@@ -21,12 +27,21 @@ class SimulatorBackend final : public Backend {
   void clear(DeviceAddress address, std::size_t bytes) override;
   void copy(DeviceAddress to, DeviceAddress from, std::size_t bytes) override;
   Launched launch(const CompiledKernel& kernel, std::span<const DeviceAddress> arguments) override;
+  bool times_calls() const override { return products_.has_value(); }
+  std::optional<Timed> call(const Computation& computation, const Node& node,
+                            const LibraryCall& call) override;
 
  private:
   /// Throws HostReadError where some of the bytes were never written, if the memory tracks that.
   void require_written(DeviceAddress address, std::size_t bytes);
 
+  struct Products {
+    TiledProduct by;
+    TiledKernels kernels;
+  };
+
   const Device& device_;
+  std::optional<Products> products_;
   sim::Options options_;
   sim::L2StatePtr l2_;
   sim::DeviceMemory memory_;

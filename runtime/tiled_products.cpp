@@ -38,6 +38,16 @@ void require_clean(const std::vector<Launched>& launches, const std::string& wha
 
 }  // namespace
 
+std::optional<TypedGemm> typed_gemm(const Computation& computation, const Node& dot,
+                                    std::span<const std::int64_t> transposed) {
+  const Shape &left = computation.node(dot.operands[0]).shape,
+              &right = computation.node(dot.operands[1]).shape;
+  if (left.dtype != right.dtype || !dot.attrs.dot) return std::nullopt;
+  const std::optional<Gemm> gemm = gemm_of(dot, left, right, transposed);
+  if (!gemm) return std::nullopt;
+  return TypedGemm{*gemm, left.dtype, dot.shape.dtype};
+}
+
 TiledKernels::TiledKernels(const Device& device, CompileOptions options, Edit edit)
     : device_(device), options_(std::move(options)), edit_(std::move(edit)) {}
 
@@ -73,6 +83,12 @@ std::vector<Launched> make_product(Backend& backend, TiledKernels& kernels, cons
     launched.push_back(backend.launch(kernel, one.arguments));
   }
   return launched;
+}
+
+double product_us(const Device& device, std::span<const Launched> launched) {
+  double us = 0;
+  for (const Launched& one : launched) us += one.time.us;
+  return us + device.launch_gap_us * static_cast<double>(std::max<std::size_t>(1, launched.size()) - 1);
 }
 
 ProductExtents extents_of(const Gemm& gemm) {
@@ -115,9 +131,7 @@ double SimulatedProducts::simulate(const TypedGemm& product, const TiledProduct&
   const std::vector<Launched> launched =
       make_product(backend, kernels_, product, by, {a.address(), b.address(), c.address()});
   require_clean(launched, what_of(product, by));
-  double us = 0;
-  for (const Launched& one : launched) us += one.time.us;
-  return us + device_.launch_gap_us * static_cast<double>(std::max<std::size_t>(1, launched.size()) - 1);
+  return product_us(device_, launched);
 }
 
 void SimulatedProducts::check(const TypedGemm& product, const TiledProduct& by) {

@@ -3,6 +3,8 @@
 
 #include <functional>
 #include <map>
+#include <optional>
+#include <span>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -17,6 +19,10 @@ struct TypedGemm {
   Gemm gemm;
   DType operands = DType::kF32, result = DType::kF32;
 };
+
+/// The product of a dot; `transposed` as gemm_of has it. Nothing where its operands lie in no matrices.
+std::optional<TypedGemm> typed_gemm(const Computation& computation, const Node& dot,
+                                    std::span<const std::int64_t> transposed = {});
 
 /// The kernels for one device, each compiled when it is first asked for. The device outlives this.
 class TiledKernels {
@@ -40,6 +46,9 @@ class TiledKernels {
 /// their own (at.partial is not looked at). Throws Error as Backend::launch does.
 std::vector<Launched> make_product(Backend& backend, TiledKernels& kernels, const TypedGemm& product,
                                    const TiledProduct& by, ProductAddresses at, bool accumulate = false);
+
+/// Of these launches with the gaps between them.
+double product_us(const Device& device, std::span<const Launched> launched);
 
 /// Elements of A, B and C from the first to the last that the product reads or writes.
 struct ProductExtents {

@@ -17,9 +17,6 @@ namespace {
 constexpr ProductTile kTiles[] = {{128, 128, 8, 4}, {128, 64, 8, 4}, {64, 64, 4, 4}, {32, 32, 4, 4}};
 /// The same as in occupancy_model/library.cpp.
 constexpr int kSplits[] = {1, 2, 4, 8};
-/// Of the kernel that folds.
-/// A choice, not measured: whole warps, and several blocks an SM on every device.
-constexpr int kFoldBlock = 256;
 /// A choice, not measured: enough to fill any device; threads of larger results have several outputs.
 constexpr std::int64_t kMostFoldBlocks = 65536;
 

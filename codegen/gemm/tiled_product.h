@@ -43,6 +43,9 @@ Verdict makes_product(DType operands, DType result);
 
 /// CUDA C++ of `extern "C" __global__ void tiled_product(...)`.
 std::string tiled_product_cuda(const ProductTile& tile, DType operands, DType result);
+/// Threads of a block that folds.
+/// A choice, not measured: whole warps, and several blocks an SM on every device.
+inline constexpr int kFoldBlock = 256;
 /// CUDA C++ of `extern "C" __global__ void fold(...)`, which adds the partial sums of a split product.
 std::string fold_cuda(DType result);
 

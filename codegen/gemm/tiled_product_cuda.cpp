@@ -15,7 +15,8 @@ constexpr int kStep = 8;
 /// aligned to four words.
 constexpr int kPad = 4;
 
-/// A strip of A or B in registers on its way to shared memory. `kAlong`: its rows of A, or columns of B.
+/// A strip of A or B in registers on its way to shared memory. `kAlong`: its rows of A, or columns of B. No
+/// quantity: a thread's vectors have four words, as wide as loads of shared memory are.
 constexpr std::string_view kStrip = R"cuda(
 // kAlong rows of A, or columns of B, by kStep elements of k: what a thread has of it on its way to shared memory.
 // Threads run along k where that is contiguous in memory, else across it.
@@ -148,12 +149,13 @@ extern "C" __global__ void __launch_bounds__(kThreads) tiled_product(
 }
 )cuda";
 
+/// No quantity: sums of more parts than four are not unrolled.
 constexpr std::string_view kFold = R"cuda(
-extern "C" __global__ void __launch_bounds__(256) fold(
+extern "C" __global__ void __launch_bounds__(kThreads) fold(
     Result* c, const float* partial, long long m, long long n, long long c_row, long long c_each, long long batches,
     long long splits, long long accumulate) {
   const long long outputs = m * n, all = outputs * batches;
-  for (long long i = blockIdx.x * 256ll + threadIdx.x; i < all; i += gridDim.x * 256ll) {
+  for (long long i = blockIdx.x * (long long)kThreads + threadIdx.x; i < all; i += gridDim.x * (long long)kThreads) {
     const long long batch = i / outputs, output = i - batch * outputs;
     const float* const parts = partial + batch * splits * outputs + output;
     float sum = parts[0];
@@ -193,8 +195,11 @@ std::string tiled_product_cuda(const ProductTile& tile, DType operands, DType re
 }
 
 std::string fold_cuda(DType result) {
-  return "// Partial sums of a matrix product, added in ascending order of k.\n" + put_result(result) +
-         std::string(kFold);
+  return fmt::format(
+             "// Partial sums of a matrix product, added in ascending order of k.\nenum {{ kThreads = {} "
+             "}};\n",
+             kFoldBlock) +
+         put_result(result) + std::string(kFold);
 }
 
 }  // namespace stitchwork

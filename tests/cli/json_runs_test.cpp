@@ -27,6 +27,25 @@ TEST_F(JsonDocuments, RunWithAndWithoutTheCheck) {
   EXPECT_TRUE(unchecked["check"].is_null());
 }
 
+TEST_F(JsonDocuments, RunsOfTiledProductsSayWhatMadeThem) {
+  const auto run = expect_document(
+      {"run", "scrnn_tiny", "-p", "astra", "--products", "tiled-32x32/2", "--check", "--db", path("runs.db")},
+      "run");
+  EXPECT_EQ(run["check"]["ok"], true);
+  ASSERT_FALSE(run["library_calls"].empty());
+  for (const auto& call : run["library_calls"]) EXPECT_EQ(call["by"], "tiled-32x32/2");
+  for (const auto& step : run["steps"]) EXPECT_EQ(step["method"], "simulated");
+  const auto refused = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), {"run", "scrnn_tiny", "-p", "astra", "--db", path("runs.db")});
+    const testing::CommandResult result = run_command(words);
+    EXPECT_EQ(result.exit_code, 1) << result.out;
+    return result.err;
+  };
+  EXPECT_THAT(refused({"--products", "tiled-16x16"}), ::testing::HasSubstr("known: tiled-128x128, "));
+  EXPECT_THAT(refused({"--products", "tiled-64x64", "--backend", "cuda"}),
+              ::testing::HasSubstr("use --backend sim"));
+}
+
 /// A column sum that XLA splits over blocks, which add up by atomics, and one that nothing splits.
 constexpr char kSplitSum[] = R"(HloModule m
 add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }

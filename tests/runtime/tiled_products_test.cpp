@@ -5,7 +5,9 @@
 
 #include "core/base/error.h"
 #include "occupancy_model/library.h"
+#include "runtime/run.h"
 #include "tests/codegen/harness.h"
+#include "tests/support/astra_graphs.h"
 
 namespace stitchwork {
 namespace TEST_FILE {
@@ -85,6 +87,69 @@ TEST(SimulatedProducts, AreCheckedWhereAsked) {
   SimulatedProducts checked(device("v100"), true, true), sampled(device("v100"), true);
   EXPECT_EQ(checked.us(plain(33, 65, 17), by("tiled-32x32/2")),
             sampled.us(plain(33, 65, 17), by("tiled-32x32/2")));
+}
+
+/// A run's products by our kernel: their results are the model's, and sanitizers and times are of the
+/// simulator.
+TEST(RunsOfTiledProducts, AreSimulatedWholeAndSaySo) {
+  SKIP_WITHOUT_COMPILER();
+  const Device& target = device("v100");
+  const Graph graph = testing::astra_lstm_cell();
+  const FusionPlan plan = make_plan(graph, target, "astra+astitch");
+  ASSERT_EQ(plan.counts.library_calls, 1);
+  const Executable executable = compile(graph, target, plan, {});
+  const std::vector<Literal> inputs = generate_inputs(graph, 3);
+  Judge judge(graph, inputs);
+  RunOptions options;
+  options.sanitize = sim::parse_sanitizers("mem,race,sync,init");
+  const RunResult library = run_simulated(graph, target, executable, inputs, options);
+  options.products = by("tiled-32x32/2");
+  const RunResult tiled = run_simulated(graph, target, executable, inputs, options);
+  EXPECT_TRUE(judge.check(tiled.outputs).ok) << judge.check(tiled.outputs).message;
+  EXPECT_TRUE(tiled.host_calls.empty());
+  ASSERT_EQ(tiled.library_calls.size(), 1u);
+  EXPECT_EQ(tiled.library_calls.begin()->second, "tiled-32x32/2");
+  EXPECT_GT(tiled.sanitized.race_accesses, library.sanitized.race_accesses);
+  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+    const bool call = plan.steps[i].kind == StepKind::kLibrary;
+    EXPECT_EQ(tiled.steps[i].method, Method::kSimulated);
+    EXPECT_EQ(library.steps[i].method, call ? Method::kModelled : Method::kSimulated);
+    EXPECT_EQ(tiled.steps[i].time_us != library.steps[i].time_us, call) << i;
+  }
+}
+
+TEST(RunsOfTiledProducts, AreSampledWhereKernelsAre) {
+  SKIP_WITHOUT_COMPILER();
+  const Device& target = device("v100");
+  const Graph graph = testing::graph_of(
+      "  %x = f32[1000,64]{1,0} parameter(0)\n  %w = f32[64,1000]{1,0} parameter(1)\n"
+      "  ROOT %y = f32[1000,1000]{1,0} dot(%x, %w), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n");
+  const FusionPlan plan = make_plan(graph, target, "xla");
+  RunOptions options;
+  options.sampled = true;
+  options.products = by("tiled-32x32");
+  const RunResult run =
+      run_simulated(graph, target, compile(graph, target, plan, {}), generate_inputs(graph, 0), options);
+  ASSERT_EQ(run.steps.size(), 1u);
+  SimulatedProducts products(target, true);
+  EXPECT_DOUBLE_EQ(run.steps[0].time_us, products.us(plain(1000, 1000, 64), by("tiled-32x32")));
+  EXPECT_TRUE(run.outputs.empty());
+}
+
+/// What no tiled kernel makes the CPU reference does, and its time is modelled as ever.
+TEST(RunsOfTiledProducts, LeaveOtherCallsToTheHost) {
+  SKIP_WITHOUT_COMPILER();
+  const Device& target = device("v100");
+  const Graph graph = testing::graph_of(
+      "  %x = f64[9,9]{1,0} parameter(0)\n"
+      "  ROOT %y = f64[9,9]{1,0} dot(%x, %x), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n");
+  const FusionPlan plan = make_plan(graph, target, "xla");
+  RunOptions options;
+  options.products = by("tiled-32x32");
+  const RunResult run =
+      run_simulated(graph, target, compile(graph, target, plan, {}), generate_inputs(graph, 0), options);
+  EXPECT_EQ(run.host_calls, std::vector<std::string>{"y"});
+  EXPECT_EQ(run.steps.at(0).method, Method::kModelled);
 }
 
 }  // namespace TEST_FILE
