@@ -322,12 +322,14 @@ ordered_json run_to_json(const Model& model, const TrialSpec& spec, const TrialR
   }
   document["time_us"] = result.run.total_us;
   if (result.run.once_us > 0) document["once_time_us"] = result.run.once_us;
-  if (spec.backend == "cuda") {
-    document["dependent_launch"] = spec.compile.dependent_launch;
-    document["host_calls"] = result.run.host_calls;
+  if (spec.backend == "cuda" || !spec.products.empty()) {
     document["library_calls"] = ordered_json::array();
     for (const auto& [op, by] : result.run.library_calls)
       document["library_calls"].push_back({{"op", op}, {"by", by}});
+  }
+  if (spec.backend == "cuda") {
+    document["dependent_launch"] = spec.compile.dependent_launch;
+    document["host_calls"] = result.run.host_calls;
     const auto& repeated = result.run.repeated;
     document["repeated"] = nullptr;
     if (repeated)
