@@ -144,7 +144,7 @@ RunResult estimated(const Graph& graph, const Device& device, const FusionPlan& 
   return run;
 }
 
-/// By name. Throws Error where there is none, or nothing simulates it.
+/// By name. Throws Error where there is none, or nothing is run.
 TiledProduct products_of(const TrialSpec& spec) {
   const std::optional<TiledProduct> product = tiled_product(spec.products);
   if (!product) {
@@ -153,8 +153,8 @@ TiledProduct products_of(const TrialSpec& spec) {
     throw Error(fmt::format("there is no tiled product {}", spec.products),
                 fmt::format("known: {}", fmt::join(known, ", ")));
   }
-  if (spec.backend != "sim")
-    throw Error("products by tiled kernels are simulated ones", "use --backend sim, or leave out --products");
+  if (spec.backend == "model")
+    throw Error("products by tiled kernels are run: estimates are of a library's", "leave them out");
   return *product;
 }
 
@@ -256,7 +256,8 @@ TrialResult run_trial(const Model& model, const TrialSpec& spec, const TrialProg
                                .cache = spec.cache,
                                .tf32 = spec.options.tf32,
                                .convolutions = cuda::parse_convolutions(spec.convolutions),
-                               .compile = compiling_options},
+                               .compile = compiling_options,
+                               .products = options.products},
                               {cuda::Blas::load, cuda::Dnn::load});
     result.gpu = backend.gpu();
     result.run =

@@ -40,31 +40,32 @@ void require_clean(const std::vector<Launched>& launches, const std::string& wha
 
 std::optional<TypedGemm> typed_gemm(const Computation& computation, const Node& dot,
                                     std::span<const std::int64_t> transposed) {
-  const Shape &left = computation.node(dot.operands[0]).shape,
-              &right = computation.node(dot.operands[1]).shape;
-  if (left.dtype != right.dtype || !dot.attrs.dot) return std::nullopt;
+  const Node &left = computation.node(dot.operands[0]), &right = computation.node(dot.operands[1]);
+  if (left.shape.dtype != right.shape.dtype || !dot.attrs.dot) return std::nullopt;
   const std::optional<Gemm> gemm = gemm_of(dot, left, right, transposed);
   if (!gemm) return std::nullopt;
-  return TypedGemm{*gemm, left.dtype, dot.shape.dtype};
+  return TypedGemm{*gemm, left.shape.dtype, dot.shape.dtype};
 }
 
 TiledKernels::TiledKernels(const Device& device, CompileOptions options, Edit edit)
     : device_(device), options_(std::move(options)), edit_(std::move(edit)) {}
 
-const CompiledKernel& TiledKernels::compiled(const std::string& entry, const std::string& cuda, int block) {
-  const auto known = kernels_.find(cuda);
-  if (known != kernels_.end()) return known->second;
-  KernelLaunch launch;
-  launch.block = block;
-  const std::string source = edit_ ? edit_(entry, cuda) : cuda;
-  return kernels_.emplace(cuda, compile_kernel(source, entry, launch, device_, options_)).first->second;
+const CompiledKernel& TiledKernels::kernel(const ProductLaunch& launch, const TypedGemm& product,
+                                           const TiledProduct& by) {
+  const std::string cuda = launch.folds ? fold_cuda(product.result)
+                                        : tiled_product_cuda(by.tile, product.operands, product.result);
+  const auto [found, fresh] = launched_.try_emplace({cuda, launch.launch.grid});
+  if (!fresh) return found->second;
+  auto compiled = compiled_.find(cuda);
+  if (compiled == compiled_.end()) {
+    const std::string entry = launch.folds ? "fold" : "tiled_product";
+    const std::string source = edit_ ? edit_(entry, cuda) : cuda;
+    compiled = compiled_.emplace(cuda, compile_kernel(source, entry, launch.launch, device_, options_)).first;
+  }
+  found->second = compiled->second;
+  found->second.launch = launch.launch;
+  return found->second;
 }
-
-const CompiledKernel& TiledKernels::product(const ProductTile& tile, DType operands, DType result) {
-  return compiled("tiled_product", tiled_product_cuda(tile, operands, result), tile.threads());
-}
-
-const CompiledKernel& TiledKernels::fold(DType result) { return compiled("fold", fold_cuda(result), 1); }
 
 std::vector<Launched> make_product(Backend& backend, TiledKernels& kernels, const TypedGemm& product,
                                    const TiledProduct& by, ProductAddresses at, bool accumulate) {
@@ -76,12 +77,8 @@ std::vector<Launched> make_product(Backend& backend, TiledKernels& kernels, cons
             .address();
   std::vector<Launched> launched;
   for (const ProductLaunch& one :
-       product_launches(product.gemm, by, product.operands, product.result, at, accumulate)) {
-    CompiledKernel kernel =
-        one.folds ? kernels.fold(product.result) : kernels.product(by.tile, product.operands, product.result);
-    kernel.launch = one.launch;
-    launched.push_back(backend.launch(kernel, one.arguments));
-  }
+       product_launches(product.gemm, by, product.operands, product.result, at, accumulate))
+    launched.push_back(backend.launch(kernels.kernel(one, product, by), one.arguments));
   return launched;
 }
 

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "codegen/gemm/tiled_product.h"
@@ -30,16 +31,15 @@ class TiledKernels {
   /// What is compiled of a kernel's source, for tests of broken ones.
   using Edit = std::function<std::string(const std::string& entry, const std::string& cuda)>;
   explicit TiledKernels(const Device& device, CompileOptions options = {}, Edit edit = {});
-  const CompiledKernel& product(const ProductTile& tile, DType operands, DType result);
-  const CompiledKernel& fold(DType result);
+  /// What carries out one launch of a product; keeps its place as long as this is there.
+  const CompiledKernel& kernel(const ProductLaunch& launch, const TypedGemm& product, const TiledProduct& by);
 
  private:
-  const CompiledKernel& compiled(const std::string& entry, const std::string& cuda, int block);
-
   const Device& device_;
   CompileOptions options_;
   Edit edit_;
-  std::map<std::string, CompiledKernel> kernels_;  ///< by source
+  std::map<std::string, CompiledKernel> compiled_;                           ///< by source
+  std::map<std::pair<std::string, std::int64_t>, CompiledKernel> launched_;  ///< and blocks
 };
 
 /// Makes C = A B, or C + A B, in device memory; what each launch did, in order. Partial sums have memory of

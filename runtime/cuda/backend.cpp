@@ -33,7 +33,8 @@ CudaBackend::CudaBackend(std::shared_ptr<const Driver> driver, const Device& dev
       device_(device),
       options_(options),
       gpu_(cuda::gpu(*driver_, options.index)),
-      libraries_(std::move(libraries)) {
+      libraries_(std::move(libraries)),
+      tiled_(device, options.compile) {
   if (gpu_.cc_major != device.cc_major || gpu_.cc_minor != device.cc_minor || gpu_.sms != device.sms)
     throw Error(fmt::format("GPU {} is {} (sm_{}{}, {} SMs), the plan is for {} (sm_{}{}, {} SMs)",
                             options.index, gpu_.name, gpu_.cc_major, gpu_.cc_minor, gpu_.sms, device.id,

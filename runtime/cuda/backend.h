@@ -13,6 +13,7 @@
 #include "runtime/cuda/gpu.h"
 #include "runtime/cuda/handles.h"
 #include "runtime/cuda/pool.h"
+#include "runtime/tiled_products.h"
 
 namespace stitchwork::cuda {
 
@@ -31,6 +32,8 @@ struct CudaOptions {
   bool tf32 = false;
   Convolutions convolutions = Convolutions::kAuto;
   CompileOptions compile;  ///< of kernels that are no plan's: a convolution's patches, what is added to it
+  /// Matrix products to which nothing is added are made by this kernel of ours, where it makes them.
+  std::optional<TiledProduct> products = std::nullopt;
 };
 
 /// Makes the libraries once the GPU's context is current; what gives null, or is not set, is not there: the
@@ -113,6 +116,9 @@ class CudaBackend final : public Backend {
   /// Whether cuBLAS is here and makes products of these element types.
   bool multiplies(const Shape& lhs, const Shape& rhs, const Shape& result) const;
   std::optional<Timed> multiply(const Node& dot, const Node& lhs, const Node& rhs, const LibraryCall& call);
+  /// By our own kernel, where options say so and it makes this product.
+  std::optional<Timed> multiply_by_tiles(const Node& dot, const Computation& computation,
+                                         const LibraryCall& call);
   std::optional<Timed> convolve(const Node& node, const Shape& input, const Shape& weights,
                                 const LibraryCall& call);
   /// As cuDNN agrees to make it; the convolution in its terms is left in `terms`.
@@ -172,6 +178,7 @@ class CudaBackend final : public Backend {
   std::map<std::string, Loaded> modules_;  ///< by source
   std::map<std::vector<Pointer>, DeviceAddress> tables_;
   std::map<std::string, CompiledKernel> helpers_;  ///< likewise; steps point to them
+  TiledKernels tiled_;                             ///< likewise
   std::vector<Step> steps_;
   std::map<std::size_t, OwnedEvent> events_;  ///< by step that others wait for
   OwnedEvent begun_;                          ///< a pass, on lane 0

@@ -29,7 +29,9 @@ std::optional<Timed> CudaBackend::call(const Computation& computation, const Nod
   const Node &lhs = computation.node(node.operands[0]), &rhs = computation.node(node.operands[1]);
   for (const Shape* shape : {&lhs.shape, &rhs.shape, &node.shape})
     if (shape->elements_count() == 0) return std::nullopt;
-  return node.op == Op::kDot ? multiply(node, lhs, rhs, call) : convolve(node, lhs.shape, rhs.shape, call);
+  if (node.op == Op::kConvolution) return convolve(node, lhs.shape, rhs.shape, call);
+  if (auto timed = multiply_by_tiles(node, computation, call)) return timed;
+  return multiply(node, lhs, rhs, call);
 }
 
 std::optional<Timed> CudaBackend::multiply(const Node& dot, const Node& lhs, const Node& rhs,

@@ -26,7 +26,7 @@ using ::testing::UnorderedElementsAre;
 
 /// One trial, and others that differ from it in one setting each. The i-th takes 10 i + 10 us more.
 std::vector<TrialSpec> one_setting_each() {
-  std::vector<TrialSpec> specs(16);
+  std::vector<TrialSpec> specs(17);
   specs[1].backend = "cuda";
   specs[2].backend = "cuda";
   specs[2].options.tf32 = true;
@@ -45,6 +45,7 @@ std::vector<TrialSpec> one_setting_each() {
   specs[14].repeats = 5;
   specs[15].backend = "cuda";
   specs[15].convolutions = "patches";
+  specs[16].products = "tiled-64x64";
   return specs;
 }
 

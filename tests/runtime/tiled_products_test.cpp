@@ -7,6 +7,8 @@
 #include "occupancy_model/library.h"
 #include "runtime/run.h"
 #include "tests/codegen/harness.h"
+#include "tests/runtime/fake_cublas.h"
+#include "tests/runtime/on_fake_gpu.h"
 #include "tests/support/astra_graphs.h"
 
 namespace stitchwork {
@@ -134,6 +136,25 @@ TEST(RunsOfTiledProducts, AreSampledWhereKernelsAre) {
   SimulatedProducts products(target, true);
   EXPECT_DOUBLE_EQ(run.steps[0].time_us, products.us(plain(1000, 1000, 64), by("tiled-32x32")));
   EXPECT_TRUE(run.outputs.empty());
+}
+
+/// Whole and split k, one launch and several, repeated steps: as the backend of a GPU launches them, whose
+/// driver runs kernels in the simulator.
+TEST(RunsOfTiledProducts, AreLaunchedOnAGpuInPlaceOfCublas) {
+  SKIP_WITHOUT_COMPILER();
+  for (const char* kernel : {"tiled-64x64", "tiled-32x32/4"})
+    for (const char* model : {"scrnn_tiny", "bert_tiny", "bert_fp16_tiny"}) {
+      SCOPED_TRACE(std::string(kernel) + " " + model);
+      testing::FakeGpu gpu{device("v100")};
+      cuda::CudaOptions options{.repeats = 2};
+      options.products = by(kernel);
+      const testing::Ran ran = testing::run_on_fake_gpu(gpu, testing::dataset(model), options,
+                                                        {.blas = testing::fake_blas, .dnn = {}}, "xla");
+      testing::expect_right(ran);
+      ASSERT_FALSE(ran.result.library_calls.empty());
+      for (const auto& [op, made] : ran.result.library_calls) EXPECT_EQ(made, kernel) << op;
+      for (const StepRun& step : ran.result.steps) EXPECT_EQ(step.method, Method::kMeasured);
+    }
 }
 
 /// What no tiled kernel makes the CPU reference does, and its time is modelled as ever.
