@@ -232,6 +232,12 @@ SW_INLINE Shape<A> shape_of(Lanes<A> a, A width) {
   return s;
 }
 
+/// Of a vector that several instructions move the first is its access of global memory: so many bytes. The
+/// later ones, which it has checked, move their part alone.
+SW_INLINE u64 accessed_bytes(const Inst* i, u64 width) {
+  return (i->aux & (kPartOfVector | kLaterPart)) == kPartOfVector ? 2 * width : width;
+}
+
 /// True if all 32 accesses are aligned to their width, a power of two, and lie in [lo, hi).
 template <class A>
 SW_INLINE bool all_inside(Lanes<A> a, const Shape<A>& shape, A lo, A hi) {

@@ -23,7 +23,7 @@ bool changes_memory(Strand& s, const Inst* i, int w, u32 mask, Lanes<u64> a, con
 template <bool kStore, int kBytes>
 void move_checked(Strand& s, const Inst* i, int w, u32 mask, Lanes<u64> a) {
   AddressCache& cache = s.block->caches[i->id];
-  const u32 width = kBytes * i->count;
+  const u32 width = u32(accessed_bytes(i, kBytes * i->count));
   for (u32 m = mask; m != 0; m &= m - 1) {
     const int l = __builtin_ctz(m);
     if ((a[l] & (width - 1)) != 0) raise_misaligned(s, i, a[l], width, w, l);
@@ -37,7 +37,7 @@ void move_checked(Strand& s, const Inst* i, int w, u32 mask, Lanes<u64> a) {
 /// What the warps of one instruction did.
 struct Tally {
   u64 lanes = 0;  ///< active
-  u64 counted_lanes = 0, requests = 0, transactions = 0, wavefronts = 0;
+  u64 counted_bytes = 0, requests = 0, transactions = 0, wavefronts = 0;
 };
 
 template <bool kStore, int kBytes>
@@ -52,19 +52,21 @@ SW_INLINE void access_global(Strand& s, const Inst* i, int w, u32 mask, Lanes<u6
     fill_inactive(a, mask, filled);
     a = Lanes<u64>(filled);
   }
-  const Shape<u64> shape = shape_of<u64>(a, width);
-  if (all_inside<u64>(a, shape, cache.lo, cache.hi)) [[likely]] {
+  const u64 accessed = accessed_bytes(i, width);
+  const Shape<u64> whole = shape_of<u64>(a, accessed);
+  if (all_inside<u64>(a, whole, cache.lo, cache.hi)) [[likely]] {
     if (kStore && b.communicates) b.progress += changes_memory<kBytes>(s, i, w, mask, a, cache);
-    move_lanes<kStore, kBytes, u64>(s, i, w, mask, a, shape, cache.host, cache.lo);
+    const Shape<u64> part = accessed == width ? whole : shape_of<u64>(a, width);
+    move_lanes<kStore, kBytes, u64>(s, i, w, mask, a, part, cache.host, cache.lo);
   } else {
     move_checked<kStore, kBytes>(s, i, w, mask, a);
   }
-  if (i->aux & kUncounted) return;
-  tally.counted_lanes += lanes;
+  if (i->aux & (kUncounted | kLaterPart)) return;
+  tally.counted_bytes += lanes * accessed;
   ++tally.requests;
-  const Touched touched = log_access(b, a, shape, kStore, !kStore && through_l1(b, i));
+  const Touched touched = log_access(b, a, whole, kStore, !kStore && through_l1(b, i));
   tally.transactions += touched.sectors;
-  tally.wavefronts += l1_wavefronts(touched, lanes * u32(width));
+  tally.wavefronts += l1_wavefronts(touched, lanes * u32(accessed));
 }
 
 /// Has the host fetch what the half warps of an instruction are about to touch, side by side. Addresses of
@@ -85,13 +87,12 @@ SW_INLINE void prefetch(const Strand& s, const Inst* i, bool write) {
 }
 
 /// Adds what an instruction did to global memory to the counters.
-template <bool kStore, int kBytes>
-SW_INLINE void count_global(HotCounters& hot, const Inst* i, const Tally& tally) {
+template <bool kStore>
+SW_INLINE void count_global(HotCounters& hot, const Tally& tally) {
   hot.accesses += tally.lanes;
-  const u64 bytes = tally.counted_lanes * kBytes * i->count;
   (kStore ? hot.gst_requests : hot.gld_requests) += tally.requests;
   (kStore ? hot.gst_transactions : hot.gld_transactions) += tally.transactions;
-  (kStore ? hot.gst_bytes : hot.gld_bytes) += bytes;
+  (kStore ? hot.gst_bytes : hot.gld_bytes) += tally.counted_bytes;
   hot.l1_wavefronts += tally.wavefronts;
 }
 
@@ -261,7 +262,7 @@ const Inst* access_warps(Strand& s, const Inst* i) {
                                        memo);
   }
   if constexpr (kSpace == Space::kGlobal || kSpace == Space::kGeneric) {
-    count_global<kStore, kBytes>(*s.block->hot, i, tally);
+    count_global<kStore>(*s.block->hot, tally);
     if (i->aux & kAcquire) empty_l1(*s.block);
   }
   if (i->aux & kPolls) {

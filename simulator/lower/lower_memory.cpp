@@ -159,6 +159,7 @@ void Lowering::lower_memory(const Opcode& op, bool is_store) {
     if (op.has("const")) i.aux |= sim::kUncounted;
     if (op.has("nc")) i.aux |= sim::kNonCoherent;
     if (count > kMost) i.aux |= sim::kPartOfVector;
+    if (begin > 0) i.aux |= sim::kLaterPart;
     i.aux |= order_bits(op);
     set_address(i, address);
     i.imm += begin * bytes;

@@ -23,6 +23,7 @@ enum AccessBits : std::uint16_t {
   kPastL1 = 1024,        ///< a load that looks in L2 at once: .cg, .cv, volatile, relaxed, acquire
   kPartOfVector = 2048,  ///< a vector of more elements than one instruction moves
   kNarrower = 4096,      ///< two bits: by how much the scope of a strong access is narrower than the device
+  kLaterPart = 16384,    ///< of such a vector, behind the part that is checked and counted for all of it
 };
 inline constexpr int kNarrowerShift = 12;
 

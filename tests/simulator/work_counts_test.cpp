@@ -46,6 +46,40 @@ TEST(L1Wavefronts, AreTheLinesAndTheBytesOfARequest) {
   EXPECT_EQ(l1_wavefronts(rows, "red.global.add.u32 [%d6], %r1;"), 32u);
 }
 
+TEST(Vectors, OfThirtyTwoBytesAreOneAccess) {
+  const std::string by32 = "mul.wide.u32 %d5, %r1, 32; add.u64 %d6, %d1, %d5; add.u64 %d7, %d2, %d5;\n";
+  const std::string words =
+      "ld.global.v8.u32 {%r4, %r5, %r6, %r7, %r8, %r9, %r10, %r11}, [%d6];\n"
+      "st.global.v8.u32 [%d7], {%r4, %r5, %r6, %r7, %r8, %r9, %r10, %r11};";
+  const std::string pairs =
+      "ld.global.v4.u64 {%d8, %d9, %d10, %d11}, [%d6]; st.global.v4.u64 [%d7], {%d8, %d9, %d10, %d11};";
+  for (const std::string& access : {words, pairs}) {
+    const Counters c = counters(by32 + access, "b200");
+    EXPECT_EQ(c.gld_requests, 1u) << access;
+    EXPECT_EQ(c.gst_requests, 1u) << access;
+    EXPECT_EQ(c.gld_transactions, 32u) << access;
+    EXPECT_EQ(c.gst_transactions, 32u) << access;
+    EXPECT_EQ(c.gld_bytes, 1024u) << access;
+    EXPECT_EQ(c.gst_bytes, 1024u) << access;
+    EXPECT_EQ(c.l1_wavefronts, 16u) << access;
+    EXPECT_EQ(c.l2_read_sectors, 32u) << access;
+    EXPECT_EQ(c.inst_ldst, 2u) << access;
+  }
+}
+
+TEST(Vectors, OfThirtyTwoBytesBeginAtMultiplesOfThem) {
+  const std::string address = "ld.param.u64 %d1, [in]; ld.param.u64 %d2, [out];\n";
+  for (const std::string access : {"ld.global.v8.u32 {%r4, %r5, %r6, %r7, %r8, %r9, %r10, %r11}, [%d1+16];",
+                                   "st.global.v8.u32 [%d2+16], {%r4, %r5, %r6, %r7, %r8, %r9, %r10, %r11};",
+                                   "ld.global.v4.u64 {%d8, %d9, %d10, %d11}, [%d1+16];"}) {
+    const Outcome o =
+        run_on_numbers(ptx::parse(wrap_ptx(address + access + "\nret;"), "t.ptx"),
+                       {.kernel = "k", .grid = {1, 1, 1}, .block = {32, 1, 1}}, {}, "b200", 1 << 10, 1 << 10);
+    EXPECT_TRUE(o.text().starts_with("misaligned")) << access << o.text();
+    EXPECT_NE(o.text().find("32 bytes"), std::string::npos) << o.text();
+  }
+}
+
 TEST(RoundTrips, AreOfLoadsAndOfAtomicsWithAResult) {
   const auto latency_us = [](const std::string& access) {
     std::string body = ".local .align 4 .b8 l[4];\nst.global.u32 [%d4], %r1; mov.u32 %r9, 1;";
