@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "occupancy_model/hardware.h"
+
 namespace stitchwork {
 
 /// Blocks of a cluster that every device with clusters runs (CUDA C++ Programming Guide); larger ones are not
@@ -70,6 +72,8 @@ struct Device {
   double grid_barrier_us_per_block = 0;
 
   int max_threads_per_sm() const { return max_warps_per_sm * 32; }
+  /// Of global memory, the widest load or store of a thread; of shared memory it is kVectorBytes.
+  int vector_bytes() const { return kVectorBytes; }
 };
 
 /// All devices found, in id order. The folder is compiled in; the *.json files of the folder that the

@@ -11,7 +11,8 @@ inline constexpr int kWarp = 32;
 /// What global memory moves at once, from DRAM as from L2 (CUDA C++ Best Practices Guide, "Coalesced Access
 /// to Global Memory": transactions of 32 bytes).
 inline constexpr int kSectorBytes = 32;
-/// The widest load or store of a thread (PTX ISA, "Vectors": 128 bits).
+/// What a thread loads or stores at a time, of shared memory at the most (PTX ISA, "Vectors": 128 bits); of
+/// global memory the device says (Device::vector_bytes).
 inline constexpr int kVectorBytes = 16;
 inline constexpr int kRegisterBytes = 4;
 /// Shared memory (CUDA C++ Programming Guide, "Compute Capabilities", shared memory): successive words are in

@@ -193,7 +193,7 @@ class Passes {
   void refine(KernelPlan& kernel, Recorder& recorder) const {
     if (limits_.tuned_for != nullptr) {
       settle_registers(device_, options_, kernel.launch);
-      settle_vectors(*nodes_.computation, device_, kernel);
+      settle_vectors(*nodes_.computation, device_, kernel, limits_.vector_bytes);
       part_diverging_vectors(*nodes_.graph, device_, kernel);
       turn_through_tiles(*nodes_.graph, device_, options_, kernel, recorder);
       gather_in_one_pass(*nodes_.graph, device_, options_, kernel, recorder);
@@ -291,6 +291,7 @@ std::string to_text(const Nodes& nodes, const Form& form) {
   if (!of.single_rows) parts.emplace_back("no single rows");
   if (!of.clusters) parts.emplace_back("no clusters");
   if (!of.column_vectors) parts.emplace_back("no column vectors");
+  if (of.vector_bytes != kVectorBytes) parts.push_back(fmt::format("vectors of {} bytes", of.vector_bytes));
   return parts.empty() ? "by the rules" : fmt::format("{}", fmt::join(parts, ", "));
 }
 

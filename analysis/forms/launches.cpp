@@ -124,6 +124,7 @@ MappingLimits mapping_limits(const Nodes& nodes, const StitchOp& op, const Devic
   limits.bulk_copies = limits.async_copies && options.bulk_copies && has_bulk_copies(device);
   limits.single_rows = forms.single_rows && options.tiles;
   limits.column_vectors = forms.column_vectors;
+  limits.vector_bytes = forms.vector_bytes;
   if (const auto* wanted = Constraints::find(options.constraints.residency, op.members))
     limits.max_blocks_per_sm = wanted->second;
   const bool tuned = options.tuned && options.adaptive_mapping;

@@ -24,6 +24,7 @@ struct WideForms {
   bool single_rows = true;            ///< MappingLimits::single_rows
   bool clusters = true;               ///< rows shared by the blocks of a cluster, on devices that have them
   bool column_vectors = true;         ///< MappingLimits::column_vectors
+  int vector_bytes = kVectorBytes;    ///< MappingLimits::vector_bytes
   std::optional<TunedLaunch> launch;  ///< in place of the fastest domain's
   bool waits = false;                 ///< the launch is that of a kernel with grid barriers
 

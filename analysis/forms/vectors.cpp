@@ -158,16 +158,17 @@ int computed_bytes(const Computation& computation, const Group& group) {
 }
 
 /// The vector an element-wise task of another group's share can have.
-int whole_vectors(const Computation& computation, const Group& group) {
+int whole_vectors(const Computation& computation, const Group& group, int vector_bytes) {
   const std::int64_t rows = extents(group.mapping).rows, of_task = task_rows(group.mapping);
-  int vector = kVectorBytes / byte_size(computation.node(group.dominant).shape.dtype);
+  int vector = vector_bytes / byte_size(computation.node(group.dominant).shape.dtype);
   while (vector > 1 && (rows % vector != 0 || of_task % vector != 0)) vector /= 2;
   return std::max(1, vector);
 }
 
 }  // namespace
 
-void settle_vectors(const Computation& computation, const Device& device, KernelPlan& kernel) {
+void settle_vectors(const Computation& computation, const Device& device, KernelPlan& kernel,
+                    int vector_bytes) {
   const KernelLaunch& launch = kernel.launch;
   const double resident = std::min<double>(
       device.max_threads_per_sm(), static_cast<double>(launch.block) * std::max(1, launch.blocks_per_sm));
@@ -195,14 +196,14 @@ void settle_vectors(const Computation& computation, const Device& device, Kernel
       continue;
     }
     const bool columns = is<mapping::Columns>(m);
-    if (is<mapping::Elements>(m) && of.width == 1) of.width = whole_vectors(computation, group);
+    if (is<mapping::Elements>(m) && of.width == 1) of.width = whole_vectors(computation, group, vector_bytes);
     set_vectors(m, of);
     Moved bytes = moved(computation, kernel, group, m, found[g], stages);
     // Element by element, the lanes of peeled rows and of columns would read what vectors leave apart.
     const bool apart = (Layout(m, launch.block).peeled || columns) && bytes.scalars > 0;
     if (bytes.scalars > bytes.vectors || bytes.vectors == 0 || apart) of.width = 1;
-    // What takes two instructions a vector takes every other 16 bytes by each.
-    of.width = std::min(of.width, std::max(1, kVectorBytes / bytes.widest));
+    // What takes two instructions a vector takes every other part by each.
+    of.width = std::min(of.width, std::max(1, vector_bytes / bytes.widest));
     set_vectors(m, of);
     const double in_flight = std::max(1.0, in_flight_together(bytes, of.width));
     const double most = std::min(

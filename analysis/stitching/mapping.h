@@ -8,6 +8,7 @@
 #include "analysis/judge/sketch.h"
 #include "analysis/plan/plan.h"
 #include "analysis/stitching/nodes.h"
+#include "occupancy_model/hardware.h"
 
 namespace stitchwork::astitch {
 
@@ -30,7 +31,8 @@ struct MappingLimits {
   bool bulk_copies = false;   ///< these are bulk copies
   /// Sums over columns may move in vectors: their block then has as many accumulators in shared memory.
   bool column_vectors = true;
-  int cluster = 1;  ///< blocks of a cluster that may share a row
+  int vector_bytes = kVectorBytes;  ///< of global memory that a thread moves at a time, at most
+  int cluster = 1;                  ///< blocks of a cluster that may share a row
 };
 
 /// How many blocks an override wants each row of `reduction` split over; 0: none does.

@@ -68,9 +68,9 @@ int sector_bytes(const GroupDomain& domain, const MappingLimits& limits) {
   return is_measured(domain, limits.row_work) ? limits.row_work.narrowest_bytes : domain.element_bytes;
 }
 
-/// Vectors of so many elements divide `length` and move at once.
-int widest_vector(std::int64_t length, const GroupDomain& domain, const MappingLimits& limits) {
-  int vector = std::max(1, kVectorBytes / vector_bytes(domain, limits));
+/// Vectors of so many elements divide `length` and move at once, `bytes` of the widest array.
+int widest_vector(std::int64_t length, const GroupDomain& domain, const MappingLimits& limits, int bytes) {
+  int vector = std::max(1, bytes / vector_bytes(domain, limits));
   while (vector > 1 && (length == 0 || length % vector != 0)) vector /= 2;
   return vector;
 }
@@ -87,7 +87,7 @@ int peeled_vector(const GroupDomain& domain, const MappingLimits& limits) {
 
 Dealt elements(const GroupDomain& domain, const MappingLimits& limits) {
   Fastest fastest(domain, limits);
-  const int widest = domain.guarded ? 1 : widest_vector(domain.rows, domain, limits);
+  const int widest = domain.guarded ? 1 : widest_vector(domain.rows, domain, limits, limits.vector_bytes);
   for (int vector = widest; vector >= 1; vector /= 2) {
     for (int unroll = 1; unroll <= (domain.guarded ? 1 : kMostUnrolled); unroll *= 2) {
       const std::int64_t whole = std::int64_t{limits.block} * vector * unroll;
@@ -106,7 +106,7 @@ Mapping split_rows(const mapping::Rows& whole, std::int64_t n, const GroupDomain
   if (whole.cols % n != 0)
     segments.vectors.width = 1;
   else if (length % segments.vectors.width != 0)
-    segments.vectors.width = widest_vector(length, domain, limits);
+    segments.vectors.width = widest_vector(length, domain, limits, limits.vector_bytes);
   return mapping::Rows{whole.rows, whole.cols, segments};
 }
 
@@ -214,7 +214,8 @@ Dealt rows(const GroupDomain& domain, const MappingLimits& limits, int wanted) {
   if (wanted == 0 && limits.accumulators > 0) offer_rows_alone();
   if (limits.accumulators > 0 && fastest.found() && stages_a_row(fastest.best().mapping))
     return fastest.best();
-  const int peeled = peeled_vector(domain, limits), widest = widest_vector(domain.cols, domain, limits);
+  const int peeled = peeled_vector(domain, limits);
+  const int widest = widest_vector(domain.cols, domain, limits, limits.vector_bytes);
   if (peeled > 0) offer_rows(domain, limits, peeled, wanted, fastest);
   offer_rows(domain, limits, widest, wanted, fastest);
   // A thread of a cluster has few peeled vectors of 16-bit elements, and those at the ends come one by one:
@@ -251,7 +252,7 @@ void offer_columns(const GroupDomain& domain, const MappingLimits& limits, std::
 void offer_column_vectors(const GroupDomain& domain, const MappingLimits& limits, std::int64_t tile,
                           int wanted, Fastest& fastest) {
   const int widest = std::max(1, kVectorBytes / vector_bytes(domain, limits));
-  const int whole = widest_vector(domain.rows, domain, limits);
+  const int whole = widest_vector(domain.rows, domain, limits, kVectorBytes);
   if (!limits.column_vectors || domain.guarded || widest == 1 || domain.rows < 2) return;
   if (whole > 1 && tile % whole == 0) offer_columns(domain, limits, tile, whole, wanted, fastest);
   if (whole == widest) return;

@@ -19,7 +19,7 @@ void check_kernel(const Graph& graph, const Device& device, const KernelPlan& ke
                   const KernelEvaluations* known, Report& report) {
   interruption_point();
   const Computation& computation = graph.entry_computation();
-  check_mappings(computation, kernel, report);
+  check_mappings(computation, device.vector_bytes(), kernel, report);
   if (!report.problems.empty()) return;  // what follows counts by them
   check_launch(computation, device, kernel, report);
   check_clusters(computation, device, kernel, report);
@@ -73,13 +73,13 @@ std::vector<Verdict> verify(const Graph& model, const Device& device, const Fusi
   return std::move(report.problems);
 }
 
-std::vector<Verdict> verify_values(const Graph& graph, const KernelPlan& kernel,
+std::vector<Verdict> verify_values(const Graph& graph, const Device& device, const KernelPlan& kernel,
                                    const KernelEvaluations& found) {
   using namespace verification;
   const Computation& computation = graph.entry_computation();
   Report report;
   check_structure(computation, kernel, report);
-  if (report.problems.empty()) check_mappings(computation, kernel, report);
+  if (report.problems.empty()) check_mappings(computation, device.vector_bytes(), kernel, report);
   if (report.problems.empty()) check_values(computation, kernel, found, report);
   return std::move(report.problems);
 }

@@ -20,7 +20,7 @@ std::vector<Verdict> verify(const Graph& graph, const Device& device, const Fusi
 
 /// Of one kernel, before it is part of a plan, what its mappings and values alone tell: domains, placements,
 /// schemes, and that values of shared memory are read by their own block. `found`: what it evaluates.
-std::vector<Verdict> verify_values(const Graph& graph, const KernelPlan& kernel,
+std::vector<Verdict> verify_values(const Graph& graph, const Device& device, const KernelPlan& kernel,
                                    const KernelEvaluations& found);
 
 /// Blocks of a grid along x, at most (CUDA C++ Programming Guide, technical specifications).

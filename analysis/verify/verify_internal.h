@@ -24,7 +24,9 @@ class Report {
 /// Ops, groups, schemes and levels name each other consistently. The later parts rely on it.
 void check_structure(const Computation& computation, const KernelPlan& kernel, Report& report);
 /// Thread mappings: domain, tasks, threads, splits.
-void check_mappings(const Computation& computation, const KernelPlan& kernel, Report& report);
+/// `vector_bytes`: what a thread moves of global memory at a time, at most.
+void check_mappings(const Computation& computation, int vector_bytes, const KernelPlan& kernel,
+                    Report& report);
 /// Launch: device limits, grid, barriers and residency, memory slots inside what is asked for.
 void check_launch(const Computation& computation, const Device& device, const KernelPlan& kernel,
                   Report& report);

@@ -89,14 +89,14 @@ int narrowest_bytes(const Computation& computation, const Group& group, int lane
 
 /// Vectors of the narrowest array move by one instruction each, and those of columns lie in a block's
 /// threads; accumulators across the rows want whole ones.
-void check_vectors(const Computation& computation, const std::string& where, const Group& group, int block,
-                   Report& report) {
+void check_vectors(const Computation& computation, int vector_bytes, const std::string& where,
+                   const Group& group, int block, Report& report) {
   const Layout layout(group.mapping, block);
   if (layout.width == 1) return;
-  if (const int bytes = narrowest_bytes(computation, group, layout.lane_dim);
-      layout.width * bytes > kVectorBytes)
+  const int most = is_staged(group.mapping) ? kVectorBytes : vector_bytes;
+  if (const int bytes = narrowest_bytes(computation, group, layout.lane_dim); layout.width * bytes > most)
     report.add("mapping.vector", "{}: vectors of {} elements of {} bytes; up to {} bytes move at a time",
-               where, layout.width, bytes, kVectorBytes);
+               where, layout.width, bytes, most);
   const bool whole = layout.columns == ColumnVectors::kFlat || layout.places % layout.width == 0;
   if (layout.columns != ColumnVectors::kNone &&
       (layout.slices * layout.places > std::int64_t{block} * layout.width || !whole))
@@ -109,7 +109,8 @@ void check_vectors(const Computation& computation, const std::string& where, con
 
 }  // namespace
 
-void check_mappings(const Computation& computation, const KernelPlan& kernel, Report& report) {
+void check_mappings(const Computation& computation, int vector_bytes, const KernelPlan& kernel,
+                    Report& report) {
   for (const Group& group : kernel.groups) {
     const std::string where =
         fmt::format("kernel {}, group {}", kernel.id, computation.node(group.dominant).name);
@@ -120,7 +121,7 @@ void check_mappings(const Computation& computation, const KernelPlan& kernel, Re
     check_domain(computation, where, group, report);
     check_threads(where, kernel, group, report);
     check_across(where, group, report);
-    check_vectors(computation, where, group, kernel.launch.block, report);
+    check_vectors(computation, vector_bytes, where, group, kernel.launch.block, report);
   }
 }
 

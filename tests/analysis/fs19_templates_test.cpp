@@ -166,7 +166,7 @@ std::optional<Fastest> fastest_of_all(const Ops& ops, const Fusion& fusion, cons
   for (const int size : kCtaSizes)
     for (const Template& each : find_templates(ops, fusion, size, options).all) {
       const auto [kernel, found] = evaluated_kernel(*ops.nodes->computation, each.stitched);
-      if (!verify_values(*ops.nodes->graph, kernel, found).empty()) continue;
+      if (!verify_values(*ops.nodes->graph, *ops.device, kernel, found).empty()) continue;
       const double us = kernel_cost(*ops.nodes->graph, *ops.device, kernel, found).predicted_us;
       if (!best || us < best->us) best = Fastest{us, kernel};
     }

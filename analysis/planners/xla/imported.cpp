@@ -257,7 +257,7 @@ class Importer {
     Report report;
     check_structure(computation_, kernel, report);
     if (report.problems.empty()) {
-      check_mappings(computation_, kernel, report);
+      check_mappings(computation_, device_.vector_bytes(), kernel, report);
       check_launch(computation_, device_, kernel, report);
       if (report.problems.empty())
         check_values(computation_, kernel, evaluations(computation_, kernel), report);

@@ -139,7 +139,7 @@ Packer::Chosen Packer::find_fastest(const Templates& templates, double most_us) 
     const auto us = us_within(*nodes.graph, *ops_.device, kernel, found, best.us);
     if (!us) best.most_us = most_us;
     if (!us || (best.index >= 0 && *us == best.us && t > best.index)) continue;
-    if (const auto problems = verify_values(*nodes.graph, kernel, found); !problems.empty()) {
+    if (const auto problems = verify_values(*nodes.graph, *ops_.device, kernel, found); !problems.empty()) {
       refuse(Verdict::no("fs19.layout", problems.front().why));
       continue;
     }
@@ -185,7 +185,7 @@ PackedKernel Packer::pack(const std::vector<Fusion>& parts, int cta_size, double
       return;
     }
     of_all = std::get<EvaluatedKernel>(std::move(made));
-    problems = verify_values(*nodes.graph, of_all.kernel, of_all.found);
+    problems = verify_values(*nodes.graph, *ops_.device, of_all.kernel, of_all.found);
     if (problems.empty() && chosen_parts.size() > 1 && !is_sound(*nodes.graph, of_all.kernel))
       problems.push_back(Verdict::no("fs19.layout", "a value lies where one is read that it is not made of"));
   };
