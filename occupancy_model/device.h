@@ -72,8 +72,9 @@ struct Device {
   double grid_barrier_us_per_block = 0;
 
   int max_threads_per_sm() const { return max_warps_per_sm * 32; }
-  /// Of global memory, the widest load or store of a thread; of shared memory it is kVectorBytes.
-  int vector_bytes() const { return kVectorBytes; }
+  /// Of global memory, the widest load or store of a thread; of shared memory it is kVectorBytes. PTX ISA,
+  /// ld: vectors of 256 bits from sm_100 on.
+  int vector_bytes() const { return cc_major >= 10 ? 2 * kVectorBytes : kVectorBytes; }
 };
 
 /// All devices found, in id order. The folder is compiled in; the *.json files of the folder that the

@@ -73,6 +73,13 @@ bool copies_ahead(const KernelPlan& kernel) {
                      [](const Group& group) { return copy_depth(group.mapping) > 0; });
 }
 
+/// Not through tiles, where vectors are those of shared memory.
+bool moves_in_vectors(const KernelPlan& kernel) {
+  return std::any_of(kernel.groups.begin(), kernel.groups.end(), [](const Group& group) {
+    return vectors(group.mapping).width > 1 && !is_staged(group.mapping);
+  });
+}
+
 class Search {
  public:
   Search(const Nodes& nodes, const StitchOp& op, const Device& device, const Options& options)
@@ -88,7 +95,9 @@ class Search {
       offer_across({.across = across});
       offer_launches(across);
     }
-    const int chosen = best([](int) { return true; });
+    if (options_.wide_vectors && options_.tuned && device_.vector_bytes() > kVectorBytes)
+      offer_wide_vectors(best());
+    const int chosen = best();
     Recorder record = recorder();
     record_across(across, chosen, record);
     return take(chosen, record);
@@ -178,6 +187,18 @@ class Search {
     }
   }
 
+  /// The best so far in vectors as wide as the device moves at a time: fewer instructions, and each thread
+  /// has fewer and longer runs of elements, which not every kernel is faster with. Where times are not told
+  /// apart they stay as they are.
+  void offer_wide_vectors(int narrow) {
+    if (kernels(narrow).size() != 1 || !moves_in_vectors(kernels(narrow)[0])) return;
+    Form form = attempt(narrow).form;
+    form.mappings.vector_bytes = device_.vector_bytes();
+    const int wide = offer(form);
+    const bool faster = worth_of(wide).us * (1 + order_.resolution) < worth_of(narrow).us;
+    if (attempt(wide).form.mappings.vector_bytes > kVectorBytes && !faster) std::erase(found_, wide);
+  }
+
   /// The same by every launch that devices with asynchronous copies or clusters may have, in place of the one
   /// that the largest reduction alone asks for: rows copied ahead want few blocks an SM, and where a cluster
   /// shares them its blocks' threads have so many fewer accumulators.
@@ -212,7 +233,7 @@ class Search {
   }
 
   /// The first of the one order among those that may be taken and `is`; -1: there is none.
-  int best(const std::function<bool(int)>& is) {
+  int best(const std::function<bool(int)>& is = [](int) { return true; }) {
     std::vector<int> forms;
     std::copy_if(found_.begin(), found_.end(), std::back_inserter(forms), is);
     if (forms.size() < 2) return forms.empty() ? -1 : forms.front();  // nobody is asked what it is worth

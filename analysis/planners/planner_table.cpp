@@ -50,6 +50,7 @@ constexpr std::array kKnobs = {
     Knob{"async_copies", kCopies, "on", "sm_80+: rows of the next tasks are copied while one runs"},
     Knob{"one_pass", kOnOff, "on", "sums about a mean or a maximum are gathered in its own pass"},
     Knob{"clusters", kOnOff, "on", "sm_90+: a cluster's blocks share rows in their shared memory"},
+    Knob{"wide_vectors", kOnOff, "on", "sm_100+: 32 bytes of global memory move at a time"},
     Knob{"recompute", kOnOff, "on", "kernels compute again what costs less than to store and read"},
     Knob{"epilogues", kOnOff, "on", "library calls transpose, add, take ReLU where that is faster"},
     Knob{"duplicate_cheap", kOnOff, "off", "cheap producers are computed in every kernel that reads them"},
@@ -78,7 +79,7 @@ constexpr std::array kKnobs = {
     Knob{"mapping", kMappings, "tuned", "thread mappings by the paper's rules, or by modelled time"},
 };
 
-constexpr std::array<std::string_view, 15> kAstitchKnobs = {"adaptive_mapping",
+constexpr std::array<std::string_view, 16> kAstitchKnobs = {"adaptive_mapping",
                                                             "dominant_merging",
                                                             "proactive_locality",
                                                             "shared_reuse",
@@ -92,6 +93,7 @@ constexpr std::array<std::string_view, 15> kAstitchKnobs = {"adaptive_mapping",
                                                             "async_copies",
                                                             "one_pass",
                                                             "clusters",
+                                                            "wide_vectors",
                                                             "mapping"};
 /// No quantity: AStitch's (but without exhaustive stitching there are no forms) and `auto`'s own.
 constexpr auto kAutoKnobs = [] {

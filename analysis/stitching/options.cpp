@@ -35,6 +35,7 @@ constexpr std::array kSwitches = {
     Switch{"residence", &Options::residence},
     Switch{"shared_reuse", &Options::shared_reuse},
     Switch{"tiles", &Options::tiles},
+    Switch{"wide_vectors", &Options::wide_vectors},
 };
 
 auto switch_names() {

@@ -29,6 +29,7 @@ struct Options {
   bool bulk_copies = true;           ///< async_copies=cp_async: not by bulk copies
   bool one_pass = true;              ///< off: every reduction of a row passes over it (one_pass.h)
   bool clusters = true;              ///< off: no row is shared by the blocks of a cluster (clusters.h)
+  bool wide_vectors = true;          ///< off: 16 bytes move at a time at most, on every device
   bool scalars_stored = true;        ///< off: scalars are computed where they are read, but for reductions
   bool recompute = true;             ///< off: every kernel reads what others have (planners/auto/recompute.h)
   bool epilogues = true;  ///< off: library calls compute products alone (planners/auto/epilogues.h)

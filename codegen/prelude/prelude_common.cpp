@@ -179,15 +179,16 @@ SW_FN double sw_min(double a, double b) {
   return a != a || b != b ? sw_double(0x7fffffffffffffffull) : r;
 }
 
-// kCount adjacent elements of memory, moved by one instruction up to 16 bytes: the address is a multiple of their
-// size (or of 16).
+// kCount adjacent elements of memory, moved by one instruction up to 16 bytes, in global memory 32 from sm_100 on:
+// the address is a multiple of their size (or of that).
+enum { kSwWidest = __CUDA_ARCH__ >= 1000 ? 32 : 16 };
 template <int kBytes> struct SwWords {
-  struct __align__(kBytes < 16 ? kBytes : 16) Type { unsigned word[kBytes / 4]; };
+  struct __align__(kBytes < kSwWidest ? kBytes : kSwWidest) Type { unsigned word[kBytes / 4]; };
 };
 template <> struct SwWords<1> { typedef unsigned char Type; };
 template <> struct SwWords<2> { typedef unsigned short Type; };
 template <class T, int kCount> struct SwElements {
-  struct __align__(kCount * sizeof(T) < 16 ? kCount * sizeof(T) : 16) Type { T word[kCount]; };
+  struct __align__(kCount * sizeof(T) < kSwWidest ? kCount * sizeof(T) : kSwWidest) Type { T word[kCount]; };
 };
 enum SwForm { kSwAlone, kSwPacked, kSwWhole };  // fewer than 4 bytes; narrow elements; words or wider
 template <class T, int kCount, SwForm kForm = (sizeof(T) >= 4 ? kSwWhole : kCount * sizeof(T) >= 4 ? kSwPacked : kSwAlone)>
