@@ -15,7 +15,6 @@
 #include "occupancy_model/barrier.h"
 #include "occupancy_model/hardware.h"
 #include "occupancy_model/occupancy.h"
-#include "occupancy_model/timing.h"
 #include "occupancy_model/units.h"
 
 namespace stitchwork {
@@ -90,7 +89,7 @@ class SketchCounter {
     work_.grid_barriers = layout_.segments > 1 ? std::max(1, of_.passes - 1) : 0;
     work_.phases = work_.grid_barriers + 1;
     work_.busiest_sm = unevenness();
-    double us = kernel_time(device_, work_).total_us;
+    double us = sketch_us(device_, work_);
     const auto partials =
         static_cast<double>(deal_.takers * extents(mapping_).cols * sketch_.accumulators * kRegisterBytes);
     us += share_us(device_, {}, 0, 2 * partials) + fold_us();
@@ -330,5 +329,9 @@ int blocks_an_sm(const Device& device, std::int64_t grid) {
 }
 
 double sketch_us(const Device& device, const Sketch& sketch) { return SketchCounter(device, sketch).us(); }
+
+double sketch_us(const Device& device, const KernelWork& counted) {
+  return kernel_time(device, counted).total_us;
+}
 
 }  // namespace stitchwork

@@ -6,6 +6,7 @@
 
 #include "analysis/plan/mapping.h"
 #include "occupancy_model/device.h"
+#include "occupancy_model/timing.h"
 
 namespace stitchwork {
 
@@ -59,6 +60,9 @@ struct Sketch {
 /// behind a split reduction, partials across the rows written and read once more, and what each block adds to
 /// a barrier of a launch that waits included.
 double sketch_us(const Device& device, const Sketch& sketch);
+
+/// The same of counts that a planner has in closed form, where there is no mapping yet: one op's kernel.
+double sketch_us(const Device& device, const KernelWork& counted);
 
 /// Bytes of a block's tile for those arrays in whose memory the domain's rows lie side by side; 0: there are
 /// none, or it does not fit.

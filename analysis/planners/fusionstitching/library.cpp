@@ -8,13 +8,13 @@
 
 #include "analysis/facts/choices.h"
 #include "analysis/facts/facts.h"
+#include "analysis/judge/sketch.h"
 #include "analysis/planners/fusionstitching/kernel.h"
 #include "analysis/schedule/layout.h"
 #include "core/base/arithmetic.h"
 #include "core/base/sorted.h"
 #include "occupancy_model/hardware.h"
 #include "occupancy_model/occupancy.h"
-#include "occupancy_model/timing.h"
 
 namespace stitchwork::fusionstitching {
 namespace {
@@ -115,7 +115,7 @@ double modelled_us(const Computation& computation, const Device& device, const N
   if (node.op == Op::kDot) work.global_accesses = bytes_of(computation, node) / (kWarp * kLaneBytes);
   work.independent_loads =
       loads_an_element(node) * std::max(1.0, static_cast<double>(byte_size(node.shape.dtype)) / kLaneBytes);
-  return kernel_time(device, work).total_us;
+  return sketch_us(device, work);
 }
 
 OpTimes::OpTimes(const Graph& graph, const Computation& computation, const Device& device,
