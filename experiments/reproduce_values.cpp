@@ -338,10 +338,15 @@ ReproducedValue value_of(const JsonCursor& c, const std::string& row, const std:
     return v;
   }
   if (context.experiment == nullptr) c.fail("a value of an experiment in a table without one");
-  const std::string of = workload_name(workload, context.quick, context.models),
-                    variant = of_variant.empty() ? c.at("variant").text() : of_variant;
+  std::string of = workload_name(workload, context.quick, context.models);
+  const std::string variant = of_variant.empty() ? c.at("variant").text() : of_variant;
+  const auto buckets = c.find("buckets");
+  if (buckets)  // the command is of the longest
+    buckets->each([&](const JsonCursor& length) {
+      of = workload_name(bucket_workload(workload, length.integer()), context.quick, context.models);
+    });
   // Of several lengths the lookup finds each one's name.
-  Lookup lookup(context, c.find("buckets") ? workload : of, variant);
+  Lookup lookup(context, buckets ? workload : of, variant);
   v.ours = lookup.number(c);
   v.method = lookup.methods();
   if (std::string text; c.find("needs") && lookup.all_zero(variant, c.at("needs"), text)) v.needed_by = text;
