@@ -58,7 +58,7 @@ constexpr std::array kKnobs = {
     Knob{"packing", kOnOff, "on", "patterns may have parts that no value connects"},
     Knob{"gemm_fusion", kOnOff, "on", "products of one operand, and sums of products, become one"},
     Knob{"gemm_kernels", kOnOff, "on", "the library's kernel of each product is explored"},
-    Knob{"views", kOnOff, "on", "operands of fused products lie beside each other; off: copied"},
+    Knob{"views", kOnOff, "on", "operands of fused products lie side by side; off: copied"},
     Knob{"allocations", kOnOff, "on", "all allocation strategies are explored; off: the first"},
     Knob{"streams", kStreams, "2", "on how many streams steps may run"},
     Knob{"elementwise", kElementwise, "xla", "who plans the kernels between the products"},
