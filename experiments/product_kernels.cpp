@@ -6,7 +6,6 @@
 #include "core/base/error.h"
 
 namespace stitchwork {
-namespace {}  // namespace
 
 Verdict all_tiled(const Graph& model, const std::string& planner_name, const PlanOptions& options) {
   const auto knobs = resolve_knobs(planner(planner_name), options);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/base/arithmetic.h"
 #include "core/base/error.h"
 
 namespace stitchwork {
@@ -21,7 +22,6 @@ constexpr int kSplits[] = {1, 2, 4, 8};
 constexpr std::int64_t kMostFoldBlocks = 65536;
 
 std::uint64_t word(std::int64_t value) { return static_cast<std::uint64_t>(value); }
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 Gemm::Loop innermost(const Gemm& gemm) { return gemm.batch.empty() ? Gemm::Loop{} : gemm.batch.back(); }
 

@@ -8,7 +8,7 @@
 namespace stitchwork {
 namespace {
 
-std::int64_t at(const std::vector<std::int64_t>& values, std::int64_t i) {
+std::int64_t extent_at(const std::vector<std::int64_t>& values, std::int64_t i) {
   return values[static_cast<std::size_t>(i)];
 }
 
@@ -34,7 +34,7 @@ void check_dot_pairs(const std::vector<std::int64_t>& left, const std::vector<st
     throw Error(fmt::format("dot has {} {} dimensions on the left, {} on the right", left.size(), what,
                             right.size()));
   for (std::size_t i = 0; i < left.size(); ++i)
-    if (at(lhs.dims, left[i]) != at(rhs.dims, right[i]))
+    if (extent_at(lhs.dims, left[i]) != extent_at(rhs.dims, right[i]))
       throw Error(fmt::format("dot's {} dimensions {} of {} and {} of {} differ", what, left[i], to_text(lhs),
                               right[i], to_text(rhs)));
 }
@@ -48,13 +48,13 @@ Shape infer_dot(const Node& node, const Shape& lhs, const Shape& rhs) {
   check_dot_pairs(dims.lhs_batch, dims.rhs_batch, lhs, rhs, "batch");
   check_dot_pairs(dims.lhs_contracting, dims.rhs_contracting, lhs, rhs, "contracting");
   std::vector<std::int64_t> result;
-  for (std::int64_t dim : dims.lhs_batch) result.push_back(at(lhs.dims, dim));
+  for (std::int64_t dim : dims.lhs_batch) result.push_back(extent_at(lhs.dims, dim));
   for (int i = 0; i < lhs.rank(); ++i)
     if (std::ranges::count(dims.lhs_batch, i) + std::ranges::count(dims.lhs_contracting, i) == 0)
-      result.push_back(at(lhs.dims, i));
+      result.push_back(extent_at(lhs.dims, i));
   for (int i = 0; i < rhs.rank(); ++i)
     if (std::ranges::count(dims.rhs_batch, i) + std::ranges::count(dims.rhs_contracting, i) == 0)
-      result.push_back(at(rhs.dims, i));
+      result.push_back(extent_at(rhs.dims, i));
   return with_declared_type(node, lhs.dtype, std::move(result));
 }
 
@@ -104,12 +104,14 @@ Shape infer_convolution(const Node& node, const Shape& input, const Shape& kerne
   const std::vector<WindowDim> window = window_of(node, spatial);
   const std::int64_t groups = other_integer(node, "feature_group_count", 1);
   const std::int64_t batch_groups = other_integer(node, "batch_group_count", 1);
-  const std::int64_t features = at(input.dims, dims.input_feature), batch = at(input.dims, dims.input_batch);
-  const std::int64_t outputs = at(kernel.dims, dims.kernel_output_feature);
-  if (groups < 1 || features != groups * at(kernel.dims, dims.kernel_input_feature) || outputs % groups != 0)
+  const std::int64_t features = extent_at(input.dims, dims.input_feature),
+                     batch = extent_at(input.dims, dims.input_batch);
+  const std::int64_t outputs = extent_at(kernel.dims, dims.kernel_output_feature);
+  if (groups < 1 || features != groups * extent_at(kernel.dims, dims.kernel_input_feature) ||
+      outputs % groups != 0)
     throw Error(
         fmt::format("convolution: {} input features in {} groups do not fit a kernel of {} in, {} out",
-                    features, groups, at(kernel.dims, dims.kernel_input_feature), outputs));
+                    features, groups, extent_at(kernel.dims, dims.kernel_input_feature), outputs));
   if (batch_groups < 1 || batch % batch_groups != 0 || outputs % batch_groups != 0)
     throw Error(fmt::format("convolution: batch {} and {} output features do not split into {} batch groups",
                             batch, outputs, batch_groups));
@@ -118,11 +120,11 @@ Shape infer_convolution(const Node& node, const Shape& input, const Shape& kerne
   result[static_cast<std::size_t>(dims.output_feature)] = outputs;
   for (int i = 0; i < spatial; ++i) {
     const auto s = static_cast<std::size_t>(i);
-    if (at(kernel.dims, dims.kernel_spatial[s]) != window[s].size)
+    if (extent_at(kernel.dims, dims.kernel_spatial[s]) != window[s].size)
       throw Error(fmt::format("convolution's window has size {} in spatial dimension {}, its kernel {}",
-                              window[s].size, i, at(kernel.dims, dims.kernel_spatial[s])));
+                              window[s].size, i, extent_at(kernel.dims, dims.kernel_spatial[s])));
     result[static_cast<std::size_t>(dims.output_spatial[s])] =
-        window_positions(at(input.dims, dims.input_spatial[s]), window[s]);
+        window_positions(extent_at(input.dims, dims.input_spatial[s]), window[s]);
   }
   return with_declared_type(node, input.dtype, std::move(result));
 }

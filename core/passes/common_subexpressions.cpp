@@ -4,6 +4,7 @@
 #include "core/base/interrupt.h"
 #include "core/graph/rewrite.h"
 #include "core/hlo/hlo_attributes.h"
+#include "core/passes/lay_beside.h"
 #include "core/passes/passes.h"
 
 namespace stitchwork {
@@ -55,9 +56,6 @@ bool is_pure(const Node& node) {
       return true;
   }
 }
-
-/// Made for its place among other arrays: equal ones lie elsewhere.
-bool has_own_place(const Node& node) { return node.attrs.placed != nullptr && node.attrs.placed->own; }
 
 void add_number(std::string& key, std::int64_t number) {
   key.append(reinterpret_cast<const char*>(&number), sizeof number);

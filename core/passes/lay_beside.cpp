@@ -14,7 +14,7 @@ namespace {
 
 using Dims = std::vector<std::int64_t>;
 
-std::int64_t product(std::span<const std::int64_t> extents) {
+std::int64_t elements_in(std::span<const std::int64_t> extents) {
   return std::accumulate(extents.begin(), extents.end(), std::int64_t{1}, std::multiplies<>());
 }
 
@@ -25,7 +25,7 @@ std::size_t row_dims(const Node& concat) {
 
 Beside::Block matrix_of(const Dims& dims, std::size_t row_dims) {
   const std::span<const std::int64_t> all(dims);
-  return {0, 0, product(all.first(row_dims)), product(all.subspan(row_dims))};
+  return {0, 0, elements_in(all.first(row_dims)), elements_in(all.subspan(row_dims))};
 }
 
 /// The op whose buffer it is: reshapes are other names.
@@ -41,16 +41,14 @@ std::optional<Dims> extents_in(const Dims& dims, std::int64_t cols, std::int64_t
   if (cols == pitch) return dims;
   for (std::size_t first = 0; first < dims.size(); ++first) {
     const std::span<const std::int64_t> all(dims);
-    const std::int64_t below = product(all.subspan(first + 1));
-    if (product(all.subspan(first)) != cols || pitch % below != 0) continue;
+    const std::int64_t below = elements_in(all.subspan(first + 1));
+    if (elements_in(all.subspan(first)) != cols || pitch % below != 0) continue;
     Dims extents = dims;
     extents[first] = pitch / below;
     return extents;
   }
   return std::nullopt;
 }
-
-bool has_own_place(const Node& node) { return node.attrs.placed != nullptr && node.attrs.placed->own; }
 
 /// A number in every element, a broadcast constant.
 bool is_number(const Computation& computation, NodeId op) {

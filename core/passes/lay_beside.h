@@ -85,6 +85,9 @@ class Beside {
 /// first, ascending.
 std::vector<NodeId> concats_in_place(const Computation& computation, std::vector<NodeId> concats);
 
+/// Made for its place among other arrays: equal ones lie elsewhere.
+inline bool has_own_place(const Node& node) { return node.attrs.placed != nullptr && node.attrs.placed->own; }
+
 /// Settles the places of all concat-in-place ops of the computation, after whatever renumbered it. Throws
 /// Error naming one whose operands cannot lie beside each other.
 void lay_beside(Computation& computation);
