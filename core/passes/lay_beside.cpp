@@ -66,7 +66,7 @@ bool overlap(const Beside::Block& a, const Beside::Block& b) {
 
 }  // namespace
 
-/// Computed by a kernel, element for element, and read by nothing that wants it dense.
+/// A parameter, or computed by a kernel, element for element; read by nothing that wants it dense.
 bool Beside::may_be_block(NodeId op) const {
   const Node& node = computation_.node(op);
   const OpDef& row = def(node.op);
@@ -202,20 +202,11 @@ void Beside::take(Cluster cluster) {
   clusters_[next_++] = std::move(cluster);
 }
 
-bool Beside::add(NodeId concat) {
+bool Beside::add(NodeId concat, bool within_room) {
   const auto list = pieces(concat);
   if (!list || list->size() < 2 || !may_be_block(concat)) return false;
   std::optional<Cluster> cluster = joined(concat, *list);
-  if (!cluster) return false;
-  take(std::move(*cluster));
-  return true;
-}
-
-bool Beside::add_within_room(NodeId concat) {
-  const auto list = pieces(concat);
-  if (!list || list->size() < 2 || !may_be_block(concat)) return false;
-  std::optional<Cluster> cluster = joined(concat, *list);
-  if (!cluster || !holds(*cluster)) return false;
+  if (!cluster || (within_room && !holds(*cluster))) return false;
   take(std::move(*cluster));
   return true;
 }
@@ -252,7 +243,7 @@ std::vector<NodeId> concats_in_place(const Computation& computation, std::vector
       for (const NodeId operand : computation.node(inner[i]).operands)
         if (computation.node(operand).op == Op::kConcatenate) inner.push_back(operand);
     for (auto id = inner.rbegin(); id != inner.rend(); ++id)
-      if (tried.insert(*id).second && beside.add_within_room(*id)) taken.push_back(*id);
+      if (tried.insert(*id).second && beside.add(*id, true)) taken.push_back(*id);
   }
   std::ranges::sort(taken);
   return taken;

@@ -35,10 +35,9 @@ class Beside {
 
   /// The concatenation's operands lie beside each other from here on, and so do those of all added before;
   /// concatenations that it is made of come before it. False, and nothing changed, where that cannot be: all
-  /// operands would have to be copied, or one has its place elsewhere.
-  bool add(NodeId concat);
-  /// The same, and false where the matrix it lies in then `holds` not.
-  bool add_within_room(NodeId concat);
+  /// operands would have to be copied, or one has its place elsewhere. `within_room`: or the matrix would not
+  /// hold (`holds`).
+  bool add(NodeId concat, bool within_room = false);
   /// Whether every array is a block by extents of its own dimensions, and no matrix has more room left empty
   /// than is used.
   bool holds() const;

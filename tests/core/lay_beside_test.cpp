@@ -157,7 +157,7 @@ TEST(Beside, WhatCannotBeIsRefused) {
 }
 
 TEST(Beside, RoomBetweenBlocksHasALimit) {
-  // a | b, then b over c and c | d: a staircase, half of whose matrix is empty, and one step more.
+  // a | b, then b over c and c | d: a staircase. Of three steps half of the matrix is empty, of four more.
   const Graph graph = testing::graph_of(R"(
   x = f32[4,4] parameter(0)
   a = f32[4,4] tanh(x)
@@ -166,14 +166,20 @@ TEST(Beside, RoomBetweenBlocksHasALimit) {
   d = f32[4,4] cosine(x)
   e = f32[4,4] sqrt(x)
   f = f32[4,4] cbrt(x)
+  g = f32[4,4] negate(x)
+  h = f32[4,4] floor(x)
   ab = f32[4,8] concatenate(a, b), dimensions={1}
   bc = f32[8,4] concatenate(b, c), dimensions={0}
   cd = f32[4,8] concatenate(c, d), dimensions={1}
   de = f32[8,4] concatenate(d, e), dimensions={0}
   ef = f32[4,8] concatenate(e, f), dimensions={1}
-  ROOT r = (f32[4,8], f32[8,4], f32[4,8], f32[8,4], f32[4,8]) tuple(ab, bc, cd, de, ef))");
+  fg = f32[8,4] concatenate(f, g), dimensions={0}
+  gh = f32[4,8] concatenate(g, h), dimensions={1}
+  ROOT r = (f32[4,8], f32[8,4], f32[4,8], f32[8,4], f32[4,8], f32[8,4], f32[4,8])
+      tuple(ab, bc, cd, de, ef, fg, gh))");
   EXPECT_EQ(refusal(graph, {"ab", "bc", "cd"}), "");
   EXPECT_EQ(refusal(graph, {"ab", "bc", "cd", "de", "ef"}), "") << "6 of 12 blocks are used";
+  EXPECT_NE(refusal(graph, {"ab", "bc", "cd", "de", "ef", "fg", "gh"}), "") << "8 of 20 blocks are used";
 }
 
 }  // namespace TEST_FILE
