@@ -146,16 +146,10 @@ RunResult estimated(const Graph& graph, const Device& device, const FusionPlan& 
 
 /// By name. Throws Error where there is none, or nothing is run.
 TiledProduct products_of(const TrialSpec& spec) {
-  const std::optional<TiledProduct> product = tiled_product(spec.products);
-  if (!product) {
-    std::vector<std::string> known;
-    for (const TiledProduct& one : tiled_products()) known.push_back(name(one));
-    throw Error(fmt::format("there is no tiled product {}", spec.products),
-                fmt::format("known: {}", fmt::join(known, ", ")));
-  }
+  const TiledProduct product = named_product(spec.products);
   if (spec.backend == "model")
     throw Error("products by tiled kernels are run: estimates are of a library's", "leave them out");
-  return *product;
+  return product;
 }
 
 }  // namespace
@@ -323,7 +317,7 @@ ordered_json run_to_json(const Model& model, const TrialSpec& spec, const TrialR
   }
   document["time_us"] = result.run.total_us;
   if (result.run.once_us > 0) document["once_time_us"] = result.run.once_us;
-  if (spec.backend == "cuda" || !spec.products.empty()) {
+  if (spec.backend == "cuda" || !spec.products.empty() || !result.run.library_calls.empty()) {
     document["library_calls"] = ordered_json::array();
     for (const auto& [op, by] : result.run.library_calls)
       document["library_calls"].push_back({{"op", op}, {"by", by}});

@@ -22,13 +22,15 @@ Literal immediate(const Graph& graph, const Computation& computation, NodeId id)
 
 }  // namespace
 
-std::optional<Timed> made_call(const Computation& computation, const std::vector<NodeId>& call,
-                               RunValues& values, Backend& backend) {
+std::optional<Timed> made_call(const Computation& computation, const PlanStep& step, RunValues& values,
+                               Backend& backend) {
+  const std::vector<NodeId>& call = step.nodes;
   const Node& node = computation.node(call.front());
   const auto is_tuple = [&](NodeId id) { return computation.node(id).shape.is_tuple; };
   if (node.shape.is_tuple || std::any_of(node.operands.begin(), node.operands.end(), is_tuple))
     return std::nullopt;
   LibraryCall made;
+  if (!step.variant.empty()) made.by = named_product(step.variant);
   for (const NodeId operand : node.operands) {
     const Node& read = computation.node(operand);
     made.operands.push_back(values.address(operand));
@@ -46,7 +48,12 @@ std::optional<Timed> made_call(const Computation& computation, const std::vector
     if (epilogue->addend != kNoNode) made.addend = values.address(epilogue->addend);
     made.relu = epilogue->relu != kNoNode;
   }
-  return backend.call(computation, node, made);
+  std::optional<Timed> timed = backend.call(computation, node, made);
+  const auto is_empty = [&](NodeId id) { return computation.node(id).shape.elements_count() == 0; };
+  if (!timed && made.by && std::none_of(node.operands.begin(), node.operands.end(), is_empty))
+    throw Error(fmt::format("{} does not make this product", step.variant),
+                "leave `variant` out of the plan's step: the library makes it");
+  return timed;
 }
 
 Literal computed_call(const Graph& graph, const std::vector<NodeId>& call, RunValues& held) {

@@ -9,9 +9,10 @@
 
 namespace stitchwork {
 
-/// Made by the backend; nothing where that has no such call.
-std::optional<Timed> made_call(const Computation& computation, const std::vector<NodeId>& call,
-                               RunValues& values, Backend& backend);
+/// Made by the backend; nothing where that has no such call. Throws Error where the step names a kernel of
+/// ours that does not make its product.
+std::optional<Timed> made_call(const Computation& computation, const PlanStep& step, RunValues& values,
+                               Backend& backend);
 
 /// What it gives, by the CPU reference.
 Literal computed_call(const Graph& graph, const std::vector<NodeId>& call, RunValues& held);

@@ -7,7 +7,7 @@ namespace stitchwork {
 SimulatorBackend::SimulatorBackend(const Device& device, sim::CacheMode cache,
                                    const sim::Sanitizers& sanitize, int host_threads, bool sampled,
                                    bool lines)
-    : device_(device), memory_(sanitize.init) {
+    : device_(device), tiled_(std::in_place, device), memory_(sanitize.init) {
   if (cache == sim::CacheMode::kWarm) l2_ = sim::make_l2_state(device);
   options_.cache = cache;
   options_.l2 = l2_.get();
@@ -17,21 +17,23 @@ SimulatorBackend::SimulatorBackend(const Device& device, sim::CacheMode cache,
   options_.lines = lines;
 }
 
-void SimulatorBackend::make_products_by(const TiledProduct& product, const CompileOptions& compile) {
-  products_.emplace(Products{product, TiledKernels(device_, compile)});
+void SimulatorBackend::make_products_by(const std::optional<TiledProduct>& product,
+                                        const CompileOptions& compile) {
+  products_ = product;
+  tiled_.emplace(device_, compile);
 }
 
 std::optional<Timed> SimulatorBackend::call(const Computation& computation, const Node& node,
                                             const LibraryCall& call) {
-  if (!products_ || node.op != Op::kDot || call.bias || call.addend || call.relu) return std::nullopt;
+  const std::optional<TiledProduct>& by = call.by ? call.by : products_;
+  if (!by || node.op != Op::kDot || call.bias || call.addend || call.relu) return std::nullopt;
   const std::optional<TypedGemm> product = typed_gemm(computation, node, call.transposed);
   if (!product || !makes_product(product->operands, product->result)) return std::nullopt;
   const std::size_t left = product->gemm.exchanged ? 1 : 0;
-  const std::vector<Launched> launched =
-      make_product(*this, products_->kernels, *product, products_->by,
-                   {call.operands[left], call.operands[1 - left], call.result});
+  const std::vector<Launched> launched = make_product(
+      *this, *tiled_, *product, *by, {call.operands[left], call.operands[1 - left], call.result});
   Timed timed;
-  timed.by = name(products_->by);
+  timed.by = name(*by);
   timed.us = product_us(device_, launched);
   for (const Launched& one : launched) {
     if (!one.findings.empty()) throw HostReadError{one.findings[0]};

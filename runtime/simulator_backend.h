@@ -14,9 +14,10 @@ class SimulatorBackend final : public Backend {
   SimulatorBackend(const Device& device, sim::CacheMode cache, const sim::Sanitizers& sanitize,
                    int host_threads, bool sampled = false, bool lines = false);
 
-  /// Matrix products of library calls are made by this kernel of ours, simulated like others, where it makes
-  /// them (makes_product, nothing added to them); else, and without, the CPU reference makes them.
-  void make_products_by(const TiledProduct& product, const CompileOptions& compile);
+  /// Matrix products of library calls that name no kernel of ours are made by this one, simulated like
+  /// others, where it makes them (makes_product, nothing added to them); else, and without, the CPU reference
+  /// makes them.
+  void make_products_by(const std::optional<TiledProduct>& product, const CompileOptions& compile);
 
   Method method() const override { return Method::kSimulated; }
   bool computes_results() const override { return !options_.sampled; }
@@ -35,13 +36,9 @@ class SimulatorBackend final : public Backend {
   /// Throws HostReadError where some of the bytes were never written, if the memory tracks that.
   void require_written(DeviceAddress address, std::size_t bytes);
 
-  struct Products {
-    TiledProduct by;
-    TiledKernels kernels;
-  };
-
   const Device& device_;
-  std::optional<Products> products_;
+  std::optional<TiledProduct> products_;
+  std::optional<TiledKernels> tiled_;  ///< always there
   sim::Options options_;
   sim::L2StatePtr l2_;
   sim::DeviceMemory memory_;

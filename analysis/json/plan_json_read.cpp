@@ -110,6 +110,7 @@ class Reader {
     step.predicted_us = c.at("predicted_us").number();
     if (const auto trips = c.find("trips")) step.trips = trips->integer();
     if (const auto once = c.find("once")) step.once = once->boolean();
+    if (const auto variant = c.find("variant")) step.variant = variant->text();
     return step;
   }
 

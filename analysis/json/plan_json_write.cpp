@@ -116,6 +116,7 @@ class Writer {
     json["stream"] = step.stream;
     if (!step.waits.empty()) json["waits"] = step.waits;
     if (step.once) json["once"] = true;
+    if (!step.variant.empty()) json["variant"] = step.variant;
     const bool is_modelled = step.kind != StepKind::kKernel && step.kind != StepKind::kControl;
     const bool ran = is_modelled || !times_method(plan).empty();
     json["predicted_us"] = ran ? Json(step.predicted_us) : Json();

@@ -149,6 +149,7 @@ std::string step_text(const Computation& computation, const PlanStep& step) {
   std::string text = fmt::format("  {} {}", name(step.kind), step.id);
   if (step.kind == StepKind::kLibrary)
     for (NodeId op : step.nodes) text += " " + std::string(def(computation.node(op).op).name);
+  if (!step.variant.empty()) text += " by " + step.variant;
   if (step.kind == StepKind::kControl) {
     const Node& node = computation.node(step.nodes.at(0));
     text += fmt::format(" {}", def(node.op).name);

@@ -160,6 +160,9 @@ struct PlanStep {
   /// What it makes depends on weights alone: it is done before the first run, its results stay, and it takes
   /// no time of a run.
   bool once = false;
+  /// library: the tiled kernel of ours that makes the product (codegen/gemm), by name; "": the library's own
+  /// choice. Estimates are the library's in any case.
+  std::string variant;
 };
 
 /// Of the entry and of every computation it runs, each once; steps that are done once are not of a run.

@@ -64,6 +64,10 @@ void check_steps(const Computation& computation, const FusionPlan& plan, Report&
     for (int wait : step.waits)
       if (wait < 0 || wait >= static_cast<int>(s))
         report.add("step", "step {} ({}) waits for step {}, which is not before it", s, step.id, wait);
+    if (!step.variant.empty() &&
+        (step.kind != StepKind::kLibrary || computation.node(step.nodes.front()).op != Op::kDot))
+      report.add("step", "step {} ({}) has the kernel {} of a product, which it is not", s, step.id,
+                 step.variant);
     if (step.stream < 0) report.add("step", "step {} ({}) is on stream {}", s, step.id, step.stream);
   }
   for (std::size_t k = 0; k < launched.size(); ++k)

@@ -1,6 +1,7 @@
 #include "codegen/gemm/tiled_product.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <limits>
@@ -93,6 +94,14 @@ std::optional<TiledProduct> tiled_product(std::string_view wanted) {
   for (const TiledProduct& product : tiled_products())
     if (name(product) == wanted) return product;
   return std::nullopt;
+}
+
+TiledProduct named_product(std::string_view wanted) {
+  if (const std::optional<TiledProduct> product = tiled_product(wanted)) return *product;
+  std::vector<std::string> known;
+  for (const TiledProduct& product : tiled_products()) known.push_back(name(product));
+  throw Error(fmt::format("there is no tiled product {}", wanted),
+              fmt::format("known: {}", fmt::join(known, ", ")));
 }
 
 Verdict makes_product(DType operands, DType result) {

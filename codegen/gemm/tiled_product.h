@@ -36,6 +36,8 @@ std::string name(const TiledProduct& product);
 const std::vector<TiledProduct>& tiled_products();
 /// By name; nothing where there is none of that name.
 std::optional<TiledProduct> tiled_product(std::string_view name);
+/// Likewise; throws Error where there is none.
+TiledProduct named_product(std::string_view name);
 
 /// Whether products of these types are made: f32, f16 and bf16, summed in f32 and rounded once to the
 /// result's.

@@ -31,6 +31,7 @@ std::optional<Timed> CudaBackend::call(const Computation& computation, const Nod
     if (shape->elements_count() == 0) return std::nullopt;
   if (node.op == Op::kConvolution) return convolve(node, lhs.shape, rhs.shape, call);
   if (auto timed = multiply_by_tiles(node, computation, call)) return timed;
+  if (call.by) return std::nullopt;
   return multiply(node, lhs, rhs, call);
 }
 

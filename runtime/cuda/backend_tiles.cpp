@@ -5,8 +5,9 @@ namespace stitchwork::cuda {
 
 std::optional<Timed> CudaBackend::multiply_by_tiles(const Node& dot, const Computation& computation,
                                                     const LibraryCall& call) {
-  if (!options_.products || call.bias || call.addend || call.relu) return std::nullopt;
-  const TiledProduct& by = *options_.products;
+  const std::optional<TiledProduct>& named = call.by ? call.by : options_.products;
+  if (!named || call.bias || call.addend || call.relu) return std::nullopt;
+  const TiledProduct& by = *named;
   const std::optional<TypedGemm> product = typed_gemm(computation, dot, call.transposed);
   if (!product || !makes_product(product->operands, product->result)) return std::nullopt;
   const std::size_t left = product->gemm.exchanged ? 1 : 0;

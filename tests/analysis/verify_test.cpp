@@ -116,6 +116,12 @@ TEST(Verify, RefusesAKernelLaunchedTwiceOrNever) {
   EXPECT_THAT(never.why("verify.step"), HasSubstr("0 times"));
 }
 
+TEST(Verify, RefusesAKernelOfProductsForWhatIsNone) {
+  Edited plan("xla");
+  plan.json["steps"][0]["variant"] = "tiled-64x64";
+  EXPECT_THAT(plan.why("verify.step"), HasSubstr("tiled-64x64 of a product, which it is not"));
+}
+
 TEST(Verify, RefusesAnOpInNoGroup) {
   Edited plan("xla");
   erase(plan.kernel(0)["groups"][0]["ops"], "broadcast.1");

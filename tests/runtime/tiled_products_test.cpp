@@ -1,8 +1,10 @@
 // Simulated times of tiled products.
 #include "runtime/tiled_products.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "analysis/json/plan_json.h"
 #include "core/base/error.h"
 #include "occupancy_model/library.h"
 #include "runtime/run.h"
@@ -155,6 +157,61 @@ TEST(RunsOfTiledProducts, AreLaunchedOnAGpuInPlaceOfCublas) {
       for (const auto& [op, made] : ran.result.library_calls) EXPECT_EQ(made, kernel) << op;
       for (const StepRun& step : ran.result.steps) EXPECT_EQ(step.method, Method::kMeasured);
     }
+}
+
+/// A plan says for each product which kernel makes it, whatever makes the others.
+TEST(RunsOfTiledProducts, AreThoseThatThePlanNames) {
+  SKIP_WITHOUT_COMPILER();
+  const Device& target = device("v100");
+  const Graph graph = testing::dataset("scrnn_tiny");
+  FusionPlan plan = make_plan(graph, target, "xla");
+  std::vector<std::string> expected;
+  for (PlanStep& step : plan.steps)
+    if (step.kind == StepKind::kLibrary && expected.size() < 2)
+      expected.push_back(step.variant = expected.empty() ? "tiled-32x32/2" : "tiled-128x64");
+  plan = plan_from_json(graph, plan_document(graph, plan).dump(), "plan.json");
+  const std::vector<Literal> inputs = generate_inputs(graph, 0);
+  const auto check = [&](const RunResult& run, const char* others) {
+    EXPECT_TRUE(Judge(graph, inputs).check(run.outputs).ok);
+    std::vector<std::string> made;
+    for (const PlanStep& step : plan.steps) {
+      if (step.kind != StepKind::kLibrary) continue;
+      const std::string& op = graph.entry_computation().node(step.nodes.front()).name;
+      const auto by = run.library_calls.find(op);
+      if (made.size() < 2) {
+        made.push_back(by == run.library_calls.end() ? "" : by->second);
+      } else {
+        EXPECT_EQ(by == run.library_calls.end() ? "" : by->second, others) << op;
+      }
+    }
+    EXPECT_EQ(made, expected);
+  };
+  const Executable executable = compile(graph, target, plan, {});
+  check(run_simulated(graph, target, executable, inputs), "");
+  RunOptions options;
+  options.products = by("tiled-64x64");
+  check(run_simulated(graph, target, executable, inputs, options), "tiled-64x64");
+  testing::FakeGpu gpu{target};
+  cuda::CudaBackend backend(testing::fake_driver(gpu), target, {.repeats = 1}, {testing::fake_blas, {}});
+  check(run_on(backend, graph, target, executable, inputs), "cuBLAS");
+}
+
+TEST(RunsOfTiledProducts, ThatCannotBeMadeAreOneLine) {
+  SKIP_WITHOUT_COMPILER();
+  const Device& target = device("v100");
+  const Graph graph = testing::graph_of(
+      "  %x = f64[9,9]{1,0} parameter(0)\n"
+      "  ROOT %y = f64[9,9]{1,0} dot(%x, %x), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n");
+  FusionPlan plan = make_plan(graph, target, "xla");
+  const auto refusal = [&](const char* variant) {
+    plan.steps[0].variant = variant;
+    return testing::refusal(
+        [&] { run_simulated(graph, target, compile(graph, target, plan, {}), generate_inputs(graph, 0)); });
+  };
+  EXPECT_THAT(refusal("tiled-64x64"), ::testing::HasSubstr("tiled-64x64 does not make this product"));
+  EXPECT_THAT(refusal("tiled-9x9"),
+              ::testing::AllOf(::testing::HasSubstr("there is no tiled product tiled-9x9"),
+                               ::testing::HasSubstr("known: tiled-128x128")));
 }
 
 /// What no tiled kernel makes the CPU reference does, and its time is modelled as ever.
