@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "codegen/executable.h"
+#include "codegen/gemm/tiled_product.h"
 #include "simulator/simulator.h"
 
 namespace stitchwork {
@@ -47,6 +48,8 @@ struct LibraryCall {
   std::vector<std::int64_t> transposed;
   std::optional<DeviceAddress> bias, addend;
   bool relu = false;
+  std::optional<TiledProduct>
+      by;  ///< the kernel of ours that makes the product; nothing: as the backend does
 };
 
 /// A program's steps from the first to the last, repeated without the host in between.
@@ -54,6 +57,10 @@ struct Repeated {
   int times = 0;
   double stream_us = 0;            ///< median of a pass; steps launched one by one
   std::optional<double> graph_us;  ///< likewise, as a CUDA graph; empty where it cannot be captured
+  /// Where steps are timed in their pass: of the whole with an event behind each step, median; and of the
+  /// pass that took it when each step of the plan had ended, from the pass's beginning.
+  double points_us = 0;
+  std::vector<double> ends_us;
 };
 
 /// What one launch did.
@@ -82,6 +89,9 @@ class Backend {
   virtual ~Backend() = default;
   /// Of the times of its launches.
   virtual Method method() const = 0;
+
+  /// Before the steps of a program: what the one before left is forgotten, its memory given back.
+  virtual void begin_program() {}
 
   /// Whether launches compute all their results. Where not, library calls are not made, and no output is
   /// read.

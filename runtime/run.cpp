@@ -217,7 +217,7 @@ class Runner {
                result.kernels[static_cast<std::size_t>(step.kernel)].method};
         return;
       case StepKind::kLibrary:
-        if (const std::optional<Timed> timed = call_library(step.nodes, result)) {
+        if (const std::optional<Timed> timed = call_library(step, result)) {
           timed_.emplace_back(static_cast<std::size_t>(index), *timed);
           run = {timed->us, timed->sampled ? Method::kSampled : backend_.method()};
           result.sanitized += timed->sanitized;
@@ -249,13 +249,14 @@ class Runner {
 
   /// Of a call of one op, or of a product or convolution with its epilogue. Its time, where the backend made
   /// the call; else the CPU reference has computed it.
-  std::optional<Timed> call_library(const std::vector<NodeId>& call, RunResult& result) {
+  std::optional<Timed> call_library(const PlanStep& step, RunResult& result) {
+    const std::vector<NodeId>& call = step.nodes;
     const Node &node = computation_.node(call.back()), &named = computation_.node(call.front());
-    if (!backend_.computes_results() && !backend_.times_calls()) {
+    if (!backend_.computes_results() && !backend_.times_calls() && step.variant.empty()) {
       if (node.shape.is_tuple) values_.keep(node, RunValue::of(Literal::zeros(node.shape)));
       return std::nullopt;
     }
-    if (auto timed = made_call(computation_, call, values_, backend_)) {
+    if (auto timed = made_call(computation_, step, values_, backend_)) {
       result.library_calls.try_emplace(named.name, timed->by);
       return timed;
     }
@@ -425,6 +426,7 @@ RunResult run_on(Backend& backend, const Graph& model, const Device& device, con
   if (limits.shuffle && backend.method() == Method::kMeasured)
     throw Error("steps are shuffled in simulated runs alone: a GPU's streams have an order of their own",
                 "leave out --shuffle, or use --backend sim");
+  backend.begin_program();
   std::vector<ComputationRun> computations;
   Program program(graph, device, executable, backend, computations);
   program.limits = limits;
@@ -439,7 +441,7 @@ RunResult run_simulated(const Graph& graph, const Device& device, const Executab
                         std::span<const Literal> inputs, const RunOptions& options) {
   SimulatorBackend backend(device, options.cache, options.sanitize, options.host_threads, options.sampled,
                            options.lines);
-  if (options.products) backend.make_products_by(*options.products, options.compile);
+  backend.make_products_by(options.products, options.compile);
   return run_on(backend, graph, device, executable, inputs, options.progress, options.limits);
 }
 

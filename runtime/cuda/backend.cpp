@@ -47,7 +47,7 @@ CudaBackend::CudaBackend(std::shared_ptr<const Driver> driver, const Device& dev
   context_ = OwnedContext(*driver_, id);
   driver_->check(driver_->context_set(context), "cuCtxSetCurrent", gpu_.name);
   lane(0);
-  for (OwnedEvent* made : {&begin_, &end_}) *made = make_event(0);
+  for (OwnedEvent* made : {&begin_, &end_}) *made = make_event(kEventWithTiming);
   if (libraries_.blas) lane(0).blas = libraries_.blas();
 }
 
@@ -282,8 +282,9 @@ Timed CudaBackend::record(Step step) {
   perform(step, *lanes_[0]);
   driver_->check(driver_->event_record(end_.get(), stream), "cuEventRecord", step.what);
   wait(step.what);
-  const Timed timed{elapsed_us(), steps_.size(), {}};
+  const Timed timed{elapsed_us(end_), steps_.size(), {}};
   step.lane = lane_;
+  step.planned = begun_step_.value_or(0);
   step.once = once_;
   step.waits = std::exchange(waits_, {});
   last_on_[lane_] = steps_.size();

@@ -28,6 +28,10 @@ struct CudaOptions {
   /// overwritten before each (cold), or the mean back to back (warm). The whole program likewise. 0, and
   /// where the host takes part: of the one launch of the run.
   int repeats = 20;
+  /// Steps are timed where they stand, by an event behind each in passes of the whole program, `repeats` of
+  /// them, with as many without events between; nothing is repeated alone and no cache overwritten: as
+  /// mini-batches of a training job follow one another (Astra, section 5.2).
+  bool points = false;
   sim::CacheMode cache = sim::CacheMode::kCold;
   bool tf32 = false;
   Convolutions convolutions = Convolutions::kAuto;
@@ -56,6 +60,10 @@ class CudaBackend final : public Backend {
 
   Method method() const override { return Method::kMeasured; }
   const Gpu& gpu() const { return gpu_; }
+  /// Whether cuBLAS is here.
+  bool has_blas() const { return lanes_.front()->blas != nullptr; }
+  /// Modules, library handles and streams stay.
+  void begin_program() override;
   void begin_step(std::size_t index, int stream, std::span<const int> waits, bool once) override;
   DeviceAddress allocate(std::size_t bytes, const std::string& name, MemoryUse use) override;
   void release(DeviceAddress address) override;
@@ -94,6 +102,7 @@ class CudaBackend final : public Backend {
     std::string what;
     std::vector<Step> before, after;  ///< performed first and last, as parts of this one
     std::size_t lane = 0;
+    std::size_t planned = 0;         ///< step of the plan
     std::vector<std::size_t> waits;  ///< for steps of other lanes, by number
     bool once = false;               ///< no part of a pass
   };
@@ -144,7 +153,8 @@ class CudaBackend final : public Backend {
   void perform(const Step& step, const Lane& lane);
   void perform_alone(const Step& step, const Lane& lane);  ///< without its parts
   /// All steps of a pass, each on its lane behind those that it waits for; lane 0 begins first and ends last.
-  void perform_all();
+  /// `points`: with the event of each step of the plan behind its last.
+  void perform_all(bool points = false);
   /// What steps of other lanes wait for gets an event; calls get a library's handle on each lane.
   void prepare_lanes();
   /// Of a kernel that waits itself for what comes before. Those with grid barriers are launched as ever: all
@@ -153,11 +163,13 @@ class CudaBackend final : public Backend {
   /// Performs and remembers it; the time of this first run, by events.
   Timed record(Step step);
   void wait(const std::string& what);
-  double elapsed_us() const;  ///< between the two events
+  double elapsed_us(const OwnedEvent& event) const;  ///< since begin_
   double repeated_us(const Step& step);
   /// Median over `times` runs of `pass`, in us.
   double median_us(int times, const std::function<void()>& pass);
   std::optional<double> graph_us(int times);
+  /// Passes with points and without, in turn.
+  Repeated timed_in_place(int times);
   void flush_cache();
 
   std::shared_ptr<const Driver> driver_;
@@ -181,6 +193,7 @@ class CudaBackend final : public Backend {
   TiledKernels tiled_;                             ///< likewise
   std::vector<Step> steps_;
   std::map<std::size_t, OwnedEvent> events_;  ///< by step that others wait for
+  std::map<std::size_t, OwnedEvent> points_;  ///< by the last of ours of a step of the plan
   OwnedEvent begun_;                          ///< a pass, on lane 0
   std::size_t lane_ = 0;                      ///< of the plan's step that is being done
   bool once_ = false;                         ///< likewise

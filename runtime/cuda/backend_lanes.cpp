@@ -6,6 +6,22 @@
 
 namespace stitchwork::cuda {
 
+void CudaBackend::begin_program() {
+  steps_.clear();
+  step_us_.clear();
+  repeated_.reset();
+  events_.clear();
+  points_.clear();
+  last_on_.clear();
+  ended_.clear();
+  begun_step_.reset();
+  waits_.clear();
+  begun_ = {};
+  for (const auto& lane : lanes_) lane->ended = {};
+  lane_ = 0;
+  once_ = false;
+}
+
 void CudaBackend::begin_step(std::size_t index, int stream, std::span<const int> waits, bool once) {
   if (begun_step_ && last_on_.contains(lane_)) ended_[*begun_step_] = last_on_.at(lane_);
   begun_step_ = index;
@@ -47,12 +63,12 @@ void CudaBackend::prepare_lanes() {
     made.ended = make_event(kEventWithoutTiming);
     // Calls of one handle on several streams would share its workspace (cuBLAS, 2.1.4 "Results
     // reproducibility").
-    if (lanes_[0]->blas) made.blas = libraries_.blas();
-    if (lanes_[0]->dnn) made.dnn = libraries_.dnn();
+    if (lanes_[0]->blas && !made.blas) made.blas = libraries_.blas();
+    if (lanes_[0]->dnn && !made.dnn) made.dnn = libraries_.dnn();
   }
 }
 
-void CudaBackend::perform_all() {
+void CudaBackend::perform_all(bool points) {
   const Stream first = lanes_[0]->stream.get();
   const auto record = [&](const OwnedEvent& event, Stream stream) {
     driver_->check(driver_->event_record(event.get(), stream), "cuEventRecord", "streams");
@@ -69,6 +85,8 @@ void CudaBackend::perform_all() {
     for (const std::size_t other : steps_[i].waits) wait(lane.stream.get(), events_.at(other));
     perform(steps_[i], lane);
     if (const auto event = events_.find(i); event != events_.end()) record(event->second, lane.stream.get());
+    if (const auto point = points_.find(i); points && point != points_.end())
+      record(point->second, lane.stream.get());
   }
   for (const auto& lane : lanes_)
     if (lane->ended) {

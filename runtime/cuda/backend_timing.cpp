@@ -26,9 +26,9 @@ void CudaBackend::wait(const std::string& what) {
   driver_->check(driver_->stream_wait(lanes_[0]->stream.get()), "cuStreamSynchronize", what);
 }
 
-double CudaBackend::elapsed_us() const {
+double CudaBackend::elapsed_us(const OwnedEvent& event) const {
   float ms = 0;
-  driver_->check(driver_->event_elapsed(&ms, begin_.get(), end_.get()), "cuEventElapsedTime", "timing");
+  driver_->check(driver_->event_elapsed(&ms, begin_.get(), event.get()), "cuEventElapsedTime", "timing");
   return 1e3 * static_cast<double>(ms);
 }
 
@@ -40,7 +40,7 @@ double CudaBackend::median_us(int times, const std::function<void()>& pass) {
     pass();
     driver_->check(driver_->event_record(end_.get(), lanes_[0]->stream.get()), "cuEventRecord", "timing");
     wait("timing");
-    us.push_back(elapsed_us());
+    us.push_back(elapsed_us(end_));
   }
   return median(std::move(us));
 }
@@ -89,9 +89,42 @@ std::optional<double> CudaBackend::graph_us(int times) {
   return median_us(times, pass);
 }
 
+Repeated CudaBackend::timed_in_place(int times) {
+  std::map<std::size_t, std::size_t> last;  // of ours, by step of the plan
+  for (std::size_t i = 0; i < steps_.size(); ++i)
+    if (!steps_[i].once) last[steps_[i].planned] = i;
+  for (const auto& [planned, own] : last) points_.emplace(own, make_event(kEventWithTiming));
+  const auto pass_us = [&](bool points) {
+    driver_->check(driver_->event_record(begin_.get(), lanes_[0]->stream.get()), "cuEventRecord", "timing");
+    perform_all(points);
+    driver_->check(driver_->event_record(end_.get(), lanes_[0]->stream.get()), "cuEventRecord", "timing");
+    wait("timing");
+    return elapsed_us(end_);
+  };
+  const std::size_t planned_steps = last.empty() ? 0 : last.rbegin()->first + 1;
+  std::vector<double> plain;
+  std::vector<std::pair<double, std::vector<double>>> timed;
+  for (int i = 0; i < times; ++i) {
+    plain.push_back(pass_us(false));
+    timed.emplace_back(pass_us(true), std::vector<double>(planned_steps, 0));
+    for (const auto& [planned, own] : last) timed.back().second[planned] = elapsed_us(points_.at(own));
+  }
+  std::sort(timed.begin(), timed.end());
+  auto& middle = timed[timed.size() / 2];
+  Repeated repeated{times, median(std::move(plain)), std::nullopt, middle.first, {}};
+  repeated.ends_us = std::move(middle.second);
+  return repeated;
+}
+
 void CudaBackend::settle(bool whole) {
   // Where the host took part, a second pass would not compute the same.
   if (!whole || options_.repeats == 0) return;
+  if (options_.points) {
+    prepare_lanes();
+    perform_all();  // each step was done alone so far
+    repeated_ = timed_in_place(options_.repeats);
+    return;
+  }
   std::map<std::pair<const CompiledKernel*, std::string>, double> known;  // of kernels and calls that recur
   for (std::size_t i = 0; i < steps_.size(); ++i) {
     const auto [at, fresh] = known.try_emplace({steps_[i].kernel, steps_[i].what}, 0);
@@ -104,7 +137,8 @@ void CudaBackend::settle(bool whole) {
   const auto pass = [&] { perform_all(); };
   pass();  // results are those of a whole pass, whatever single steps have left
   wait("the last pass");
-  repeated_ = Repeated{options_.repeats, median_us(options_.repeats, pass), graph_us(options_.repeats)};
+  repeated_ =
+      Repeated{options_.repeats, median_us(options_.repeats, pass), graph_us(options_.repeats), 0, {}};
 }
 
 }  // namespace stitchwork::cuda

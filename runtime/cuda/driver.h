@@ -49,7 +49,8 @@ struct LaunchConfig {
 };
 inline constexpr int kClusterDimension = 4, kProgrammaticStreamSerialization = 6;
 enum JitOption : int { kErrorLog = 5, kErrorLogBytes = 6 };
-inline constexpr unsigned kNonBlockingStream = 1, kCaptureThreadLocal = 1, kEventWithoutTiming = 2;
+inline constexpr unsigned kNonBlockingStream = 1, kCaptureThreadLocal = 1, kEventWithTiming = 0,
+                          kEventWithoutTiming = 2;
 
 /// The functions, by what they do; X(member, symbol, parameters).
 #define STITCHWORK_CUDA_DRIVER(X)                                                                     \
