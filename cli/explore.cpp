@@ -17,6 +17,7 @@
 #include "core/base/file.h"
 #include "core/base/format.h"
 #include "figures/data/renderer.h"
+#include "runtime/cuda/gpu.h"
 
 namespace stitchwork {
 namespace {
@@ -24,10 +25,13 @@ namespace {
 struct ExploreArguments {
   PlanArguments plan;
   std::string times = "modelled", mode = "exact", history, output, figure;
+  std::vector<std::string> state;
   std::size_t batches = 0;
   std::uint64_t seed = 0;
-  bool resume = false, check = false;
+  int repeats = 3;
+  bool resume = false, check = false, train = false;
   const CLI::Option* limited = nullptr;  ///< --batches, whether it was given
+  const CLI::Option* device = nullptr;   ///< likewise
 };
 
 /// By the name's end; before the long work.
@@ -73,6 +77,14 @@ std::string summary(const Exploration& e) {
       fmt::format("{} mini-batches", with_commas(static_cast<long long>(e.minibatches.size()))),
       e.resumed > 0 ? fmt::format(", {} of them before", e.resumed) : "", with_commas(std::llround(e.trials)),
       size_text(e.log10_configurations), e.done ? "nothing is left to try" : "there is more to try");
+  if (first.loss && last.loss)
+    text += fmt::format("trained: loss {:.6g} of the first mini-batch, {:.6g} of the last; {}\n", *first.loss,
+                        *last.loss, e.state);
+  else if (!e.state.empty())
+    text += fmt::format("trained: {}\n", e.state);
+  if (e.points_overhead)
+    text +=
+        fmt::format("events behind the steps make mini-batches {:.2f} % longer\n", 100 * *e.points_overhead);
   if (e.library_us)
     text += fmt::format("products by {}; the best with a library's, modelled: {:.2f} us\n", kernels_of(e),
                         *e.library_us);
@@ -88,14 +100,20 @@ void explore_model(Cli& cli, const ExploreArguments& a) {
   options.trial.planner = a.plan.planner;
   options.trial.options = a.plan.options();
   options.trial.device = a.plan.device;
-  options.trial.backend = a.times == "modelled" ? "model" : "sim";
+  options.trial.backend = a.times == "modelled" ? "model" : a.times == "measured" ? "cuda" : "sim";
+  options.trial.repeats = a.repeats;
   options.trial.sampled = a.mode == "sampled";
   options.trial.seed = a.seed;
   options.trial.check = a.check;
   if (a.times == "modelled" && a.check)
-    throw Error("--check needs mini-batches that are run", "use --times simulated");
-  if (a.times == "modelled" && options.trial.sampled)
+    throw Error("--check needs mini-batches that are run", "use --times simulated, or measured");
+  if (a.times != "simulated" && options.trial.sampled)
     throw Error("--mode sampled is of simulated mini-batches", "use --times simulated, or leave it out");
+  const bool train = a.train || !a.state.empty();
+  if (train && options.trial.sampled)
+    throw Error("--mode sampled makes no results that could be fed back", "leave out --train, or --mode");
+  if (options.trial.backend == "cuda" && a.device->count() == 0)
+    options.trial.device = cuda::described(cuda::gpu(*cuda::load_driver(), 0)).id;
   if (a.limited->count() > 0) options.batches = a.batches;
   if (a.resume && a.history.empty())
     throw Error("--resume goes on with a history", "name its file with --history");
@@ -107,6 +125,11 @@ void explore_model(Cli& cli, const ExploreArguments& a) {
                                          best_us, what));
   };
   const Model model = a.plan.open.load(a.plan.model);
+  if (train && a.state.empty()) options.train = training_state(model.graph);
+  for (const std::string& one : a.state) {
+    if (!options.train) options.train.emplace();
+    options.train->push_back(parse_fed_back(model, one));
+  }
   const Exploration e = explore(model, options);
   cli.progress("");
   if (format && !e.minibatches.empty()) write_file(a.figure, render_figure(trajectory(e), *format));
@@ -135,20 +158,33 @@ void add_explore(CLI::App& app, Cli& cli) {
                    "what is explored: astra-f, astra-fk, astra-fks, astra, astra+astitch")
       ->capture_default_str();
   a->plan.add_knobs(*command);
-  a->plan.add_device(*command);
+  a->device = a->plan.add_device(*command);
   command
       ->add_option("--times", a->times,
-                   "of mini-batches: modelled, or simulated (kernels, and matrix products by our own; other "
-                   "library calls are modelled)")
-      ->check(CLI::IsMember({"modelled", "simulated"}))
+                   "of mini-batches: modelled; simulated (kernels, and matrix products by our own; other "
+                   "library calls are modelled); or measured, each run as a whole on this machine's GPU")
+      ->check(CLI::IsMember({"modelled", "simulated", "measured"}))
       ->capture_default_str();
   command->add_option("--mode", a->mode, "simulated: exact or sampled, all or some of each kernel's blocks")
       ->check(CLI::IsMember({"exact", "sampled"}))
       ->capture_default_str();
+  command->add_option("--repeats", a->repeats, "measured: passes of a mini-batch, of which the median counts")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
   add_seed(*command, a->seed, "of the generated inputs");
   command->add_flag(
+      "--train", a->train,
+      "mini-batches that are run train: what a step makes of the model's parameters is the next "
+      "one's, and its other inputs are drawn anew");
+  command
+      ->add_option("--state", a->state,
+                   "likewise, with these results and parameters: RESULT=PARAMETER[,...], numbers or names "
+                   "(default: those that optimizers write element by element)")
+      ->delimiter(',');
+  command->add_flag(
       "--check", a->check,
-      "simulated: each plan's results are compared with the model's, each product's with the host's");
+      "simulated or measured: each plan's results are compared with the model's, each simulated product's "
+      "with the host's");
   a->limited = command->add_option(
       "--batches", a->batches, "mini-batches to run now, at most (default: until nothing is left to try)");
   command->add_option("--history", a->history, "file that keeps every mini-batch, whenever this is stopped");
@@ -160,6 +196,7 @@ void add_explore(CLI::App& app, Cli& cli) {
       "  stitchwork explore stacked_lstm_tiny\n"
       "  stitchwork explore scrnn_tiny --times simulated --check --batches 20\n"
       "  stitchwork explore scrnn_tiny -p astra+astitch --device p100 -o best.json --figure trials.svg\n"
+      "  stitchwork explore scrnn_tiny --times measured --train --history scrnn.db\n"
       "  stitchwork explore scrnn_tiny --history scrnn.db --batches 30\n"
       "  stitchwork explore scrnn_tiny --history scrnn.db --resume");
   command->callback([&cli, a] { explore_model(cli, *a); });

@@ -11,7 +11,7 @@ namespace {
 
 constexpr DatabaseKind kHistoryKind = {"history of an exploration", "stitchwork explore",
                                        0x5357454C,  // "SWEL"
-                                       1};
+                                       2};
 /// A second explorer is refused, not waited for: the first may take hours.
 constexpr int kHistoryWaitMs = 200;
 
@@ -21,7 +21,8 @@ constexpr const char* kStartAnother = "start another history, or take a copy of 
 constexpr const char* kHistoryTables =
     "CREATE TABLE identity(name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;"
     "CREATE TABLE minibatch(number INTEGER PRIMARY KEY, us REAL NOT NULL, dimension TEXT NOT NULL, bindings "
-    "TEXT NOT NULL);"
+    "TEXT NOT NULL, loss REAL);"
+    "CREATE TABLE state(number INTEGER PRIMARY KEY, bytes BLOB NOT NULL);"
     "CREATE TABLE profile(key TEXT PRIMARY KEY, us REAL NOT NULL, minibatch INTEGER NOT NULL REFERENCES "
     "minibatch(number)) WITHOUT ROWID;";
 
@@ -118,30 +119,40 @@ void ExplorationHistory::require_same(const ExplorationIdentity& identity) {
 
 void ExplorationHistory::read() {
   sqlite3* db = db_.get();
-  Statement minibatches(db, "SELECT number, us, dimension, bindings FROM minibatch ORDER BY number");
+  Statement minibatches(db, "SELECT number, us, dimension, bindings, loss FROM minibatch ORDER BY number");
   astra::Bindings bindings;
   while (minibatches.step()) {
     if (minibatches.integer(0) != static_cast<std::int64_t>(minibatches_.size()) + 1)
       throw Error(path_, 0, 0, fmt::format("has no mini-batch {}", minibatches_.size() + 1),
                   "start another history");
     change(bindings, minibatches.text(3), path_);
-    minibatches_.push_back({bindings, minibatches.real(1), minibatches.text(2)});
+    minibatches_.push_back({bindings, minibatches.real(1), minibatches.text(2), {}});
+    if (!minibatches.is_null(4)) minibatches_.back().loss = minibatches.real(4);
   }
   Statement profile(db, "SELECT key, us FROM profile");
   while (profile.step()) index_.emplace(profile.text(0), profile.real(1));
+  Statement state(db, "SELECT bytes FROM state ORDER BY number");
+  while (state.step()) state_.push_back(state.bytes(0));
 }
 
-void ExplorationHistory::add(const MiniBatch& minibatch, const astra::ProfileIndex& news) {
+void ExplorationHistory::add(const MiniBatch& minibatch, const astra::ProfileIndex& news,
+                             std::span<const std::span<const std::byte>> state) {
   sqlite3* db = db_.get();
   const auto number = static_cast<std::int64_t>(minibatches_.size()) + 1;
   Transaction transaction(db);
-  Statement(db, "INSERT INTO minibatch(number, us, dimension, bindings) VALUES(?, ?, ?, ?)")
+  Statement(db, "INSERT INTO minibatch(number, us, dimension, bindings, loss) VALUES(?, ?, ?, ?, ?)")
       .bind(number)
       .bind(minibatch.us)
       .bind(minibatch.dimension)
       .bind(changes(minibatches_.empty() ? astra::Bindings() : minibatches_.back().bindings,
                     minibatch.bindings))
+      .bind(minibatch.loss)
       .run();
+  for (std::size_t i = 0; i < state.size(); ++i)
+    Statement(db, "INSERT OR REPLACE INTO state(number, bytes) VALUES(?, ?)")
+        .bind(static_cast<std::int64_t>(i))
+        .bind(state[i])
+        .run();
   Statement insert(db, "INSERT INTO profile(key, us, minibatch) VALUES(?, ?, ?)");
   for (const auto& [key, us] : news) insert.bind(key).bind(us).bind(number).run();
   transaction.commit();

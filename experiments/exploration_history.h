@@ -4,6 +4,8 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,10 +19,14 @@ namespace stitchwork {
 /// A mini-batch that was run.
 struct MiniBatch {
   astra::Bindings bindings;
-  double us = 0;          ///< of the whole
-  std::string dimension;  ///< what it tried: default, fusion, kernels, streams, allocations
+  double us = 0;               ///< of the whole
+  std::string dimension;       ///< what it tried: default, fusion, kernels, streams, allocations
+  std::optional<double> loss;  ///< of training mini-batches
   bool operator==(const MiniBatch&) const = default;
 };
+
+/// A training's state: the bytes of each array.
+using StateBytes = std::vector<std::vector<std::byte>>;
 
 /// What has to be equal for an exploration to be gone on with, by name: "device", "v100-sxm2".
 using ExplorationIdentity = std::vector<std::pair<std::string, std::string>>;
@@ -37,8 +43,12 @@ class ExplorationHistory {
   const std::vector<MiniBatch>& minibatches() const { return minibatches_; }
   const astra::ProfileIndex& index() const { return index_; }
 
-  /// In one transaction: the mini-batch and what it tells that was not known.
-  void add(const MiniBatch& minibatch, const astra::ProfileIndex& news);
+  /// Of a training, behind the last mini-batch; empty: nothing was fed back.
+  const StateBytes& state() const { return state_; }
+
+  /// In one transaction: the mini-batch, what it tells that was not known, and the state that it leaves.
+  void add(const MiniBatch& minibatch, const astra::ProfileIndex& news,
+           std::span<const std::span<const std::byte>> state = {});
 
  private:
   struct Close {
@@ -53,6 +63,7 @@ class ExplorationHistory {
   std::unique_ptr<sqlite3, Close> db_;
   std::vector<MiniBatch> minibatches_;
   astra::ProfileIndex index_;
+  StateBytes state_;  ///< as it was when the file was opened
 };
 
 }  // namespace stitchwork

@@ -6,11 +6,13 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "experiments/exploration_history.h"
+#include "experiments/training.h"
 #include "experiments/trial.h"
 #include "figures/data/figure.h"
 
@@ -20,8 +22,15 @@ struct ExploreOptions {
   /// Planner (a row of Astra), its options, device, seed, mode, check: as `run` has them. Backend "model": a
   /// mini-batch's times are the plan's estimates; "sim": its kernels are simulated, and so are its matrix
   /// products, by our own tiled kernels, where these make all of them; other library calls are modelled.
-  /// `check` compares each plan's results, and each tiled product, with the host's.
+  /// "cuda": it is run on a GPU, as a whole, products by its library or by ours; times are the medians of
+  /// `repeats` passes. `check` compares each plan's results, and each tiled product, with the host's; of a
+  /// training each mini-batch's.
   TrialSpec trial;
+  /// Each mini-batch is run, with what the one before has made of these parameters; others are drawn anew.
+  /// Nothing: all have the same inputs. Of backends that run.
+  std::optional<std::vector<FedBack>> train;
+  std::shared_ptr<const cuda::Driver> driver;  ///< null: this machine's
+  cuda::CudaLibraries libraries = {cuda::Blas::load, cuda::Dnn::load};
   std::optional<std::size_t> batches;  ///< at most so many now; nullopt: until nothing is left to try
   std::string history;                 ///< file; "": none is kept
   bool resume = false;                 ///< go on with what the history has
@@ -37,6 +46,11 @@ struct Exploration {
   std::string why_library;  ///< simulated times: why products are the library's, modelled; "": they are ours
   /// The best mini-batch with the library's products, modelled, where its own are simulated.
   std::optional<double> library_us;
+  std::optional<cuda::Gpu> gpu;  ///< that they ran on
+  /// Measured: how much longer mini-batches took with an event behind each step than without, of what was run
+  /// now, as a part of it; and of trainings what was fed back.
+  std::optional<double> points_overhead;
+  std::string state;
   std::vector<MiniBatch> minibatches;  ///< all, those of earlier runs first
   std::size_t resumed = 0;             ///< those of earlier runs
   bool done = false;                   ///< nothing is left to try
@@ -49,7 +63,8 @@ struct Exploration {
 };
 
 /// Throws Error for a planner that explores nothing, an unknown backend, a history that does not fit
-/// (ExplorationHistory::open), and where a mini-batch's results are not the model's.
+/// (ExplorationHistory::open), where a mini-batch's results are not the model's, and of measured times where
+/// there is no GPU or the host takes part in a mini-batch.
 Exploration explore(const Model& model, const ExploreOptions& options);
 
 /// Time of each mini-batch and the best so far.

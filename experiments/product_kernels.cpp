@@ -27,11 +27,16 @@ Verdict all_tiled(const Graph& model, const std::string& planner_name, const Pla
   return any ? Verdict::yes() : Verdict::no("tiled.none", "the model has no matrix products");
 }
 
+std::vector<std::string> tiled_kernel_names() {
+  std::vector<std::string> names = {kDefaultTiled};
+  for (const TiledProduct& product : tiled_products())
+    if (name(product) != kDefaultTiled) names.push_back(name(product));
+  return names;
+}
+
 astra::ProductKernels tiled_kernels(SimulatedProducts& products) {
   astra::ProductKernels kernels;
-  kernels.names = {kDefaultTiled};
-  for (const TiledProduct& product : tiled_products())
-    if (name(product) != kDefaultTiled) kernels.names.push_back(name(product));
+  kernels.names = tiled_kernel_names();
   kernels.us = [&products](const Computation& computation, std::span<const NodeId> call,
                            const std::string& kernel) {
     const Node& dot = computation.node(call.front());

@@ -13,7 +13,9 @@ Verdict all_tiled(const Graph& model, const std::string& planner, const PlanOpti
 /// No quantity: the name of the kernel that products have before another is tried, neither coarse nor fine.
 inline constexpr const char* kDefaultTiled = "tiled-64x64";
 
-/// All of tiled_products(), kDefaultTiled first. `products` outlives what is returned.
+/// All of tiled_products(), kDefaultTiled first.
+std::vector<std::string> tiled_kernel_names();
+/// Of these. `products` outlives what is returned.
 astra::ProductKernels tiled_kernels(SimulatedProducts& products);
 
 }  // namespace stitchwork

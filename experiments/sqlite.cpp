@@ -129,6 +129,19 @@ void Statement::run() {
   next_ = 1;
 }
 
+Statement& Statement::bind(std::span<const std::byte> value) {
+  // Null would be no blob, and not one without bytes.
+  const void* data = value.empty() ? static_cast<const void*>("") : value.data();
+  SW_CHECK(sqlite3_bind_blob64(statement_, next_++, data, value.size(), SQLITE_TRANSIENT) == SQLITE_OK);
+  return *this;
+}
+
+std::vector<std::byte> Statement::bytes(int column) const {
+  const auto* value = static_cast<const std::byte*>(sqlite3_column_blob(statement_, column));
+  return value == nullptr ? std::vector<std::byte>()
+                          : std::vector(value, value + sqlite3_column_bytes(statement_, column));
+}
+
 std::string Statement::text(int column) const {
   const unsigned char* value = sqlite3_column_text(statement_, column);
   return value ? std::string(reinterpret_cast<const char*>(value),

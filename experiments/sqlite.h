@@ -3,10 +3,13 @@
 
 #include <sqlite3.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/base/error.h"
 
@@ -54,6 +57,7 @@ class Statement {
   Statement& bind(std::string_view value);
   Statement& bind(const char* value) { return bind(std::string_view(value)); }
   Statement& bind(std::nullptr_t);
+  Statement& bind(std::span<const std::byte> value);
   template <typename T>
   Statement& bind(const std::optional<T>& value) {
     return value ? bind(*value) : bind(nullptr);
@@ -67,6 +71,7 @@ class Statement {
   std::int64_t integer(int column) const { return sqlite3_column_int64(statement_, column); }
   double real(int column) const { return sqlite3_column_double(statement_, column); }
   std::string text(int column) const;
+  std::vector<std::byte> bytes(int column) const;
   bool is_null(int column) const { return sqlite3_column_type(statement_, column) == SQLITE_NULL; }
 
  private:

@@ -288,6 +288,25 @@ TEST(AstraTree, StoppedAndResumedItRunsTheSame) {
   }
 }
 
+/// Of measured times an option has to be clearly faster than those before it.
+TEST(AstraTree, AMarginKeepsTheFirstOfNearlyEqualOptions) {
+  const TreeNode tree =
+      astra::fork("f", {"x", "y"}, {astra::variable("v", {"a", "b", "c"}), astra::variable("w", {"d"})});
+  const auto best = [&](double b, double c, double y, double margin) {
+    const ProfileIndex index = {{"b0/f=x/v=a", 100},  {"b0/f=x/v=b", b},    {"b0/f=x/v=c", c},
+                                {"b0/f=y/w=d", 1},    {"b0/f=x{v=a}", 200}, {"b0/f=x{v=b}", 200},
+                                {"b0/f=x{v=c}", 200}, {"b0/f=y{w=d}", y}};
+    Bindings bindings;
+    EXPECT_TRUE(astra::next(tree, "b0", index, bindings, margin));
+    return bindings.at("f") == "x" ? bindings.at("v") : bindings.at("f");
+  };
+  EXPECT_EQ(best(99.5, 99.2, 199, 0), "y");
+  EXPECT_EQ(best(99.5, 99.2, 199, 0.01), "a");
+  EXPECT_EQ(best(99.5, 98.9, 199, 0.01), "c");
+  EXPECT_EQ(best(98.5, 98, 199, 0.01), "b") << "c is not clearly faster than b";
+  EXPECT_EQ(best(98.5, 98, 197, 0.01), "y");
+}
+
 TEST(AstraTree, BucketsDoNotShareWhatTheyKnow) {
   const TreeNode tree = paper_example(2);
   ProfileIndex index;

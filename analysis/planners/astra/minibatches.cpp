@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 
 #include "analysis/judge/library_cost.h"
@@ -66,13 +67,32 @@ MiniBatches::MiniBatches(const Graph& model, const Device& device, std::string p
   tree_ = products_.tree();
 }
 
+MiniBatches::MiniBatches(const Graph& model, const Device& device, std::string planner,
+                         const PlanOptions& options, RunPass pass, std::vector<std::string> kernels,
+                         double margin)
+    : model_(model),
+      device_(device),
+      planner_(std::move(planner)),
+      options_(resolved(planner_, options)),
+      pass_(std::move(pass)),
+      margin_(margin),
+      streams_(std::stoi(options_.knobs.at("streams"))),
+      products_(model, device, options_, kernels) {
+  products_.price(0);
+  tree_ = products_.tree();
+}
+
+bool MiniBatches::next(const ProfileIndex& index, Bindings& bindings) {
+  return astra::next(tree(index), kBucket, index, bindings, margin_);
+}
+
 const TreeNode& MiniBatches::tree(const ProfileIndex& index) {
   if (streams_ == 1) return tree_;
   for (std::size_t s = 0; s < tree_.options.size(); ++s) {
     if (settled_.contains(s)) continue;
     Bindings bindings;
     const std::string context = fmt::format("{}/strategy={}", kBucket, tree_.options[s]);
-    if (!next(tree_.children[s].children[0], context, index, bindings)) break;
+    if (!astra::next(tree_.children[s].children[0], context, index, bindings, margin_)) break;
     bindings["strategy"] = tree_.options[s];
     Instance found = instance(bindings);
     const Graph& graph = planned_graph(model_, found.plan);
@@ -113,6 +133,7 @@ MiniBatches::Instance MiniBatches::make_instance(const Bindings& bindings) const
   const Graph& graph = planned_graph(model_, made.plan);
   made.kernels = step_kernels(graph, device_, made.plan, evaluations(graph.entry_computation(), made.plan));
   find_calls(bindings, made);
+  share_kernels(made);
   return made;
 }
 
@@ -122,7 +143,6 @@ void MiniBatches::time(Instance& made) const {
   made.us = times_(made.plan);
   SW_CHECK(made.us.size() == made.plan.steps.size(), "{} times of {} steps", made.us.size(),
            made.plan.steps.size());
-  share_kernels(made);
 }
 
 /// Which steps make the calls of each group, and the products in none.
@@ -161,21 +181,26 @@ void MiniBatches::share_kernels(Instance& made) const {
   for (const auto& [group, calls] : made.groups)
     for (const std::string& call : calls)
       for (const std::size_t step : made.steps.at(call)) group_of[step] = group;
-  std::map<std::size_t, std::set<std::string>> beside;
   const auto dependences = step_dependences(planned_graph(model_, made.plan), made.plan);
   for (std::size_t step = 0; step < dependences.size(); ++step)
     for (const int before : dependences[step]) {
       const auto own = group_of.find(step), other = group_of.find(at(before));
-      if (own != group_of.end() && other == group_of.end()) beside[at(before)].insert(own->second);
-      if (own == group_of.end() && other != group_of.end()) beside[step].insert(other->second);
+      if (own != group_of.end() && other == group_of.end()) made.beside[at(before)].insert(own->second);
+      if (own == group_of.end() && other != group_of.end()) made.beside[step].insert(other->second);
     }
-  for (const auto& [step, groups] : beside)
+}
+
+/// By call.
+std::map<std::string, double> MiniBatches::around_us(const Instance& of,
+                                                     const std::vector<double>& step_us) const {
+  std::map<std::string, double> us;
+  for (const auto& [step, groups] : of.beside)
     for (const std::string& group : groups) {
-      const std::vector<std::string>& calls = made.groups.at(group);
+      const std::vector<std::string>& calls = of.groups.at(group);
       for (const std::string& call : calls)
-        made.around_us[call] += (made.us[step] + device_.launch_gap_us) / static_cast<double>(groups.size()) /
-                                static_cast<double>(calls.size());
+        us[call] += step_us[step] / static_cast<double>(groups.size()) / static_cast<double>(calls.size());
     }
+  return us;
 }
 
 double MiniBatches::product_us(const Instance& of, std::size_t step, const std::string& kernel) const {
@@ -188,21 +213,27 @@ double MiniBatches::product_us(const Instance& of, std::size_t step, const std::
   return library_us(device_, *product, kernel);
 }
 
-/// By step, calls by the kernels that the bindings name; products that no variable has, as those of a batch,
-/// by the default.
-std::vector<double> MiniBatches::times_of(const Instance& of, const Bindings& bindings) const {
-  std::vector<double> us = of.us;
+/// By step, of the products of calls; "": a library's own choice. Products that no variable has, as those of
+/// a batch, are by the default.
+std::vector<std::string> MiniBatches::kernels_of(const Instance& of, const Bindings& bindings) const {
+  std::vector<std::string> kernels(of.plan.steps.size());
   const Computation& computation = planned_graph(model_, of.plan).entry_computation();
-  std::vector<const std::string*> kernel_of(us.size(), nullptr);
-  for (std::size_t step = 0; kernels_ && step < us.size(); ++step)
+  const bool ours = default_kernel() != kLibraryKernel;
+  for (std::size_t step = 0; ours && step < kernels.size(); ++step)
     if (const PlanStep& s = of.plan.steps[step];
         s.kind == StepKind::kLibrary && computation.node(s.nodes.front()).op == Op::kDot)
-      kernel_of[step] = &default_kernel();
+      kernels[step] = default_kernel();
   for (const auto& [call, steps] : of.steps)
     if (const std::string& kernel = bindings.at(call); kernel != default_kernel())
-      for (const std::size_t step : steps) kernel_of[step] = &kernel;
+      for (const std::size_t step : steps) kernels[step] = kernel;
+  return kernels;
+}
+
+std::vector<double> MiniBatches::times_of(const Instance& of, const Bindings& bindings) const {
+  std::vector<double> us = of.us;
+  const std::vector<std::string> kernels = kernels_of(of, bindings);
   for (std::size_t step = 0; step < us.size(); ++step)
-    if (kernel_of[step] != nullptr) us[step] = product_us(of, step, *kernel_of[step]);
+    if (!kernels[step].empty()) us[step] = product_us(of, step, kernels[step]);
   return us;
 }
 
@@ -221,22 +252,49 @@ double MiniBatches::whole_us(const Instance& of, const Bindings& bindings, const
   return whole;
 }
 
+MiniBatches::Took MiniBatches::timed(Instance& of, const Bindings& bindings) const {
+  time(of);
+  Took took;
+  const std::vector<double> alone = times_of(of, bindings);
+  took.whole_us = whole_us(of, bindings, alone, &took.epochs);
+  for (const double us : alone) took.step_us.push_back(us + device_.launch_gap_us);
+  return took;
+}
+
+MiniBatches::Took MiniBatches::measured(const Instance& of, const Bindings& bindings) const {
+  const Ordered run = ordered(of, bindings);
+  check(run.plan);
+  const Pass pass = pass_(run.plan);
+  Took took{std::vector<double>(run.order.size()), {}, pass.whole_us};
+  std::vector<StreamSpan> spans(run.order.size());
+  std::map<int, double> ended;  // by stream
+  for (std::size_t i = 0; i < run.order.size(); ++i) {
+    double& last = ended[run.plan.steps[i].stream];
+    const double end = i < pass.ends_us.size() ? std::max(last, pass.ends_us[i]) : last;
+    spans[at(run.order[i])] = {last, end};
+    took.step_us[at(run.order[i])] = end - last;
+    last = end;
+  }
+  if (binds_epochs(bindings)) took.epochs = of.streams->epoch_us(spans);
+  return took;
+}
+
 std::map<std::string, double> MiniBatches::run(const Bindings& bindings) {
   Instance& of = instance(bindings);
-  time(of);
-  const std::vector<double> step_us = times_of(of, bindings);
-  std::map<std::string, double> us;
+  Took took = pass_ ? measured(of, bindings) : timed(of, bindings);
+  const std::map<std::string, double> around = around_us(of, took.step_us);
+  std::map<std::string, double> us = std::move(took.epochs);
   for (const auto& [group, calls] : of.groups) {
     double sum = 0;
     for (const std::string& call : calls) {
-      const auto around = of.around_us.find(call);
-      double& own = us[call] = around == of.around_us.end() ? 0 : around->second;
-      for (const std::size_t step : of.steps.at(call)) own += step_us[step] + device_.launch_gap_us;
+      const auto beside = around.find(call);
+      double& own = us[call] = beside == around.end() ? 0 : beside->second;
+      for (const std::size_t step : of.steps.at(call)) own += took.step_us[step];
       sum += own;
     }
     us[group] = sum;
   }
-  us["strategy"] = whole_us(of, bindings, step_us, &us);
+  us["strategy"] = took.whole_us;
   return us;
 }
 
@@ -246,25 +304,40 @@ double MiniBatches::us_of_steps(const Bindings& bindings) {
   return whole_us(of, bindings, of.us, nullptr);
 }
 
-FusionPlan MiniBatches::plan(const Bindings& bindings) {
-  const Instance& of = instance(bindings);
-  FusionPlan plan = of.plan;
-  if (binds_epochs(bindings)) {
-    SW_CHECK(of.streams.has_value(), "streams are bound before products are settled");
-    const Dealt dealt = of.streams->dealt(bindings);
-    if (std::any_of(dealt.stream.begin(), dealt.stream.end(), [](int stream) { return stream > 0; })) {
-      std::vector<double> us;
-      for (const PlanStep& step : plan.steps) us.push_back(step.predicted_us);
-      reorder(plan, dealt);
-      plan.predicted_us = last_end_us(of.streams->spans(dealt, with_times(of.kernels, us)));
-      plan.options.erase("streams");
-      if (options_.knobs.at("streams") != default_value(planner(planner_), "streams"))
-        plan.options["streams"] = options_.knobs.at("streams");
-    }
+MiniBatches::Ordered MiniBatches::ordered(const Instance& of, const Bindings& bindings) const {
+  Ordered run{of.plan, std::vector<int>(of.plan.steps.size())};
+  std::iota(run.order.begin(), run.order.end(), 0);
+  FusionPlan& plan = run.plan;
+  if (kernels_ || pass_) {
+    const std::vector<std::string> kernels = kernels_of(of, bindings);
+    for (std::size_t step = 0; step < plan.steps.size(); ++step)
+      if (kernels[step] != kLibraryKernel) plan.steps[step].variant = kernels[step];
   }
+  if (!binds_epochs(bindings)) return run;
+  SW_CHECK(of.streams.has_value(), "streams are bound before products are settled");
+  Dealt dealt = of.streams->dealt(bindings);
+  if (std::all_of(dealt.stream.begin(), dealt.stream.end(), [](int stream) { return stream == 0; }))
+    return run;
+  std::vector<double> us;
+  for (const PlanStep& step : plan.steps) us.push_back(step.predicted_us);
+  reorder(plan, dealt);
+  plan.predicted_us = last_end_us(of.streams->spans(dealt, with_times(of.kernels, us)));
+  plan.options.erase("streams");
+  if (options_.knobs.at("streams") != default_value(planner(planner_), "streams"))
+    plan.options["streams"] = options_.knobs.at("streams");
+  run.order = std::move(dealt.order);
+  return run;
+}
+
+FusionPlan MiniBatches::plan(const Bindings& bindings) {
+  FusionPlan plan = ordered(instance(bindings), bindings).plan;
+  check(plan);
+  return plan;
+}
+
+void MiniBatches::check(const FusionPlan& plan) const {
   const std::vector<Verdict> problems = verify(model_, device_, plan);
   SW_CHECK(problems.empty(), "an explored plan is invalid: {} [{}]", problems[0].why, problems[0].rule);
-  return plan;
 }
 
 }  // namespace stitchwork::astra

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,6 +17,14 @@ namespace stitchwork::astra {
 
 /// What each step of a plan takes by itself, us.
 using StepTimes = std::function<std::vector<double>(const FusionPlan& plan)>;
+
+/// What a plan took that was run as a whole: from its beginning to the end of each step, us; 0 of steps that
+/// did nothing.
+struct Pass {
+  std::vector<double> ends_us;  ///< by step
+  double whole_us = 0;
+};
+using RunPass = std::function<Pass(const FusionPlan& plan)>;
 
 /// Kernels that products are tried by in place of a library's, and who says how long they take.
 struct ProductKernels {
@@ -41,6 +50,10 @@ class MiniBatches {
   /// Model and device outlive this. Throws Error as make_plan does, and for a row that explores nothing.
   MiniBatches(const Graph& model, const Device& device, std::string planner, const PlanOptions& options,
               StepTimes times, std::optional<ProductKernels> kernels = std::nullopt);
+  /// Times are those of whole plans, run as bound. `kernels`: that products are tried by, the default first:
+  /// kLibraryKernel, or tiled ones of ours by name. `margin` as for next.
+  MiniBatches(const Graph& model, const Device& device, std::string planner, const PlanOptions& options,
+              RunPass pass, std::vector<std::string> kernels, double margin);
   MiniBatches(const MiniBatches&) = delete;
   MiniBatches& operator=(const MiniBatches&) = delete;
 
@@ -52,15 +65,18 @@ class MiniBatches {
   const std::vector<std::string>& kernels() const { return products_.options().variants; }
   const std::string& default_kernel() const { return kernels().front(); }
 
+  /// As astra::next, of tree(index).
+  bool next(const ProfileIndex& index, Bindings& bindings);
+
   /// Microseconds by name of the tree. A product's are its calls with launch gaps and its share of the
   /// kernels before and behind them, which the groups beside a kernel divide equally; an epoch's from the
   /// beginning of its super-epoch; "strategy": of the whole.
   std::map<std::string, double> run(const Bindings& bindings);
 
-  /// "strategy" of run() with the time that StepTimes has of each step, products included.
+  /// Of times by step: "strategy" of run() with the time that StepTimes has of each step, products included.
   double us_of_steps(const Bindings& bindings);
 
-  /// Predicted and verified. Kernels of products are those that the library takes by itself.
+  /// Predicted and verified; products by kernels of ours name them.
   FusionPlan plan(const Bindings& bindings);
 
  private:
@@ -70,10 +86,22 @@ class MiniBatches {
     FusionPlan plan;
     std::vector<double> us;                                  ///< by step; empty: not timed yet
     std::map<std::string, std::vector<std::size_t>> steps;   ///< by call
-    std::map<std::string, double> around_us;                 ///< by call
     std::map<std::string, std::vector<std::string>> groups;  ///< calls by group
+    std::map<std::size_t, std::set<std::string>> beside;     ///< groups by step that is before or behind
     std::optional<StreamTrials> streams;
     std::vector<StreamKernel> kernels;  ///< by step, modelled
+  };
+
+  /// What a mini-batch took.
+  struct Took {
+    std::vector<double> step_us;  ///< with the gap or the waiting before it
+    std::map<std::string, double> epochs;
+    double whole_us = 0;
+  };
+  /// A plan as it is run, and which steps of the plan on one stream its steps are.
+  struct Ordered {
+    FusionPlan plan;
+    std::vector<int> order;
   };
 
   std::size_t strategy_of(const Bindings& bindings) const;
@@ -82,6 +110,12 @@ class MiniBatches {
   Instance make_instance(const Bindings& bindings) const;
   void find_calls(const Bindings& bindings, Instance& made) const;
   void share_kernels(Instance& made) const;
+  void check(const FusionPlan& plan) const;
+  Ordered ordered(const Instance& of, const Bindings& bindings) const;
+  Took timed(Instance& of, const Bindings& bindings) const;
+  Took measured(const Instance& of, const Bindings& bindings) const;
+  std::map<std::string, double> around_us(const Instance& of, const std::vector<double>& step_us) const;
+  std::vector<std::string> kernels_of(const Instance& of, const Bindings& bindings) const;
   double product_us(const Instance& of, std::size_t step, const std::string& kernel) const;
   double whole_us(const Instance& of, const Bindings& bindings, const std::vector<double>& step_us,
                   std::map<std::string, double>* epochs) const;
@@ -93,6 +127,8 @@ class MiniBatches {
   PlanOptions options_;
   StepTimes times_;
   std::optional<ProductKernels> kernels_;
+  RunPass pass_;  ///< null: times by step
+  double margin_ = 0;
   int streams_;
   ProductTrials products_;
   TreeNode tree_;

@@ -9,10 +9,13 @@
 
 namespace stitchwork::astra {
 
+/// The kernel of products that a library takes by itself.
+inline constexpr const char* kLibraryKernel = "library";
+
 struct TreeOptions {
-  std::vector<std::string> variants = {"library"};  ///< kernels of a product; the first is the default
-  bool chunks = true;                               ///< off: every product by itself
-  bool allocations = true;                          ///< off: the first strategy
+  std::vector<std::string> variants = {kLibraryKernel};  ///< kernels of a product; the first is the default
+  bool chunks = true;                                    ///< off: every product by itself
+  bool allocations = true;                               ///< off: the first strategy
   int streams = 2;
   /// Pieces of some rungs of a ladder, which the others are added to; off: one or all.
   bool partial_sums = true;

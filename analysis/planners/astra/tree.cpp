@@ -51,7 +51,7 @@ void set_defaults(const TreeNode& node, Bindings& bindings) {
 }
 
 bool next_of_variable(const TreeNode& node, const std::string& context, const ProfileIndex& index,
-                      Bindings& bindings) {
+                      Bindings& bindings, double margin) {
   const std::string* best = nullptr;
   double least = std::numeric_limits<double>::infinity();
   for (const std::string& option : node.options) {
@@ -60,7 +60,7 @@ bool next_of_variable(const TreeNode& node, const std::string& context, const Pr
       bindings[node.name] = option;
       return false;
     }
-    if (best == nullptr || known->second < least) {
+    if (best == nullptr || known->second < least * (1 - margin)) {
       best = &option;
       least = known->second;
     }
@@ -71,14 +71,14 @@ bool next_of_variable(const TreeNode& node, const std::string& context, const Pr
 }
 
 bool next_of_fork(const TreeNode& node, const std::string& context, const ProfileIndex& index,
-                  Bindings& bindings) {
+                  Bindings& bindings, double margin) {
   std::vector<Bindings> at_best(node.options.size());
   const auto take = [&](std::size_t option) {
     bindings[node.name] = node.options[option];
     bindings.insert(at_best[option].begin(), at_best[option].end());
   };
   for (std::size_t o = 0; o < node.options.size(); ++o)
-    if (!next(node.children[o], inside(context, node, o), index, at_best[o])) {
+    if (!next(node.children[o], inside(context, node, o), index, at_best[o], margin)) {
       take(o);
       return false;
     }
@@ -90,7 +90,7 @@ bool next_of_fork(const TreeNode& node, const std::string& context, const Profil
       take(o);
       return false;
     }
-    if (known->second < least) {
+    if (known->second < least * (1 - margin)) {
       best = o;
       least = known->second;
     }
@@ -238,22 +238,24 @@ TreeNode fork(std::string name, std::vector<std::string> options, std::vector<Tr
   return {TreeMode::kFork, std::move(name), std::move(options), std::move(children)};
 }
 
-bool next(const TreeNode& tree, const std::string& context, const ProfileIndex& index, Bindings& bindings) {
+bool next(const TreeNode& tree, const std::string& context, const ProfileIndex& index, Bindings& bindings,
+          double margin) {
   switch (tree.mode) {
     case TreeMode::kVariable:
-      return next_of_variable(tree, context, index, bindings);
+      return next_of_variable(tree, context, index, bindings, margin);
     case TreeMode::kFork:
-      return next_of_fork(tree, context, index, bindings);
+      return next_of_fork(tree, context, index, bindings, margin);
     case TreeMode::kParallel: {
       bool settled = true;
-      for (const TreeNode& child : tree.children) settled = next(child, context, index, bindings) && settled;
+      for (const TreeNode& child : tree.children)
+        settled = next(child, context, index, bindings, margin) && settled;
       return settled;
     }
     case TreeMode::kPrefix: {
       std::string at = context;
       for (std::size_t c = 0; c < tree.children.size(); ++c) {
         Bindings mine;
-        const bool settled = next(tree.children[c], at, index, mine);
+        const bool settled = next(tree.children[c], at, index, mine, margin);
         at = behind(at, mine);
         bindings.insert(mine.begin(), mine.end());
         if (settled) continue;

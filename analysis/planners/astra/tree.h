@@ -36,8 +36,10 @@ using Bindings = std::map<std::string, std::string>;
 /// bound below. A miss means: run it.
 using ProfileIndex = std::map<std::string, double>;
 
-/// Whether everything is known; then `bindings` are the best. Else they are the next to run.
-bool next(const TreeNode& tree, const std::string& context, const ProfileIndex& index, Bindings& bindings);
+/// Whether everything is known; then `bindings` are the best. Else they are the next to run. `margin`: the
+/// part of a time by which a later option has to be below it to be better, of times that vary.
+bool next(const TreeNode& tree, const std::string& context, const ProfileIndex& index, Bindings& bindings,
+          double margin = 0);
 
 /// Every option as it is before anything is known.
 Bindings defaults(const TreeNode& tree);
