@@ -275,7 +275,10 @@ inline std::shared_ptr<const cu::Driver> fake_driver(FakeGpu& gpu) {
   };
   d.release = [](cu::Pointer address) -> cu::Result {
     FakeGpu& g = *fake_gpu();
-    g.allocated -= g.buffers.at(address);
+    const std::size_t bytes = g.buffers.at(address);
+    g.allocated -= bytes;
+    g.uploads.erase(g.uploads.lower_bound(address), g.uploads.lower_bound(address + bytes));
+    g.buffers.erase(address);
     g.memory.release(address);
     return give_back("release", "allocation");
   };

@@ -1,5 +1,6 @@
 // Steps on streams: which, and what they wait for.
 #include <algorithm>
+#include <tuple>
 
 #include "analysis/planners/astra/epochs.h"
 #include "core/base/at.h"
@@ -40,7 +41,7 @@ class Dealer {
   void join() { barrier_ = last_; }
 
   void add(const Epoch& epoch, const StreamCounts& counts) {
-    std::vector<std::pair<double, int>> steps;
+    std::vector<std::tuple<double, double, int>> steps;
     for (std::size_t c = 0; c < epoch.classes.size(); ++c) {
       const StepClass& of = epoch.classes[c];
       std::vector<int> members = of.steps;
@@ -51,10 +52,10 @@ class Dealer {
       for (std::size_t s = 0; s < counts.at(c).size(); ++s)
         for (int n = 0; n < counts[c][s]; ++n) dealt_.stream[at(members.at(next++))] = static_cast<int>(s);
       SW_CHECK(next == members.size(), "{} of {} steps are dealt", next, members.size());
-      for (const int s : of.steps) steps.emplace_back(-of.us, s);
+      for (const int s : of.steps) steps.emplace_back(-space_.way_us[at(s)], -of.us, s);
     }
     std::sort(steps.begin(), steps.end());
-    for (const auto& [us, s] : steps) dispatch(s);
+    for (const auto& [way, us, s] : steps) dispatch(s);
   }
 
   int stream_before(int step) const {

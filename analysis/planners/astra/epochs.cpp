@@ -154,7 +154,7 @@ void keep_most_even(std::vector<Partial>& choices, std::size_t most) {
 
 StreamSpace stream_space(const Graph& model, const FusionPlan& plan, double super_epoch_us) {
   const Graph& graph = planned_graph(model, plan);
-  StreamSpace space{step_dependences(graph, plan), {}};
+  StreamSpace space{step_dependences(graph, plan), {}, {}};
   const std::vector<int> classes = classes_of(graph, plan, space.before);
   std::vector<std::vector<int>> levels;
   std::vector<int> level(plan.steps.size(), 0);
@@ -164,6 +164,7 @@ StreamSpace stream_space(const Graph& model, const FusionPlan& plan, double supe
     levels[at(level[s])].push_back(static_cast<int>(s));
   }
   bool open = false;
+  std::vector<std::size_t> part_of(plan.steps.size());
   for (const std::vector<int>& steps : levels) {
     if (!open) space.super_epochs.emplace_back();
     SuperEpoch& current = space.super_epochs.back();
@@ -174,8 +175,17 @@ StreamSpace stream_space(const Graph& model, const FusionPlan& plan, double supe
       current.epochs.push_back(epoch_of(plan, {s}, classes));
       current.epochs.back().alone = true;
     }
-    for (const int s : steps) current.us += plan.steps[at(s)].predicted_us;
+    for (const int s : steps) {
+      current.us += plan.steps[at(s)].predicted_us;
+      part_of[at(s)] = space.super_epochs.size();
+    }
     open = current.us < super_epoch_us;
+  }
+  space.way_us.resize(plan.steps.size());
+  for (std::size_t s = plan.steps.size(); s-- > 0;) {
+    space.way_us[s] += plan.steps[s].predicted_us;
+    for (const int p : space.before[s])
+      if (part_of[at(p)] == part_of[s]) space.way_us[at(p)] = std::max(space.way_us[at(p)], space.way_us[s]);
   }
   return space;
 }

@@ -34,6 +34,8 @@ struct SuperEpoch {
 struct StreamSpace {
   std::vector<std::vector<int>> before;  ///< by step: those it has to wait for, ascending
   std::vector<SuperEpoch> super_epochs;
+  /// By step: the longest way from its beginning to the end of its super-epoch, us, modelled.
+  std::vector<double> way_us;
 };
 
 /// Of the entry computation's steps. Epochs are levels of the steps' dependences; a super-epoch closes behind
@@ -56,7 +58,9 @@ inline constexpr std::size_t kMostCounts = 64;
 
 /// The steps on streams.
 struct Dealt {
-  std::vector<int> order;   ///< of dispatch: steps, epoch by epoch, longest first
+  /// Of dispatch: steps, epoch by epoch, those first from which the way to the super-epoch's end is longest:
+  /// the paper varies the order and gives no rule (3.3); list scheduling takes this one.
+  std::vector<int> order;
   std::vector<int> stream;  ///< by step
   std::vector<std::vector<int>>
       waits;  ///< by step: steps on other streams that no earlier wait covers, ascending
