@@ -33,6 +33,11 @@ struct MovedOp {
   std::vector<std::string> from, to;  ///< kernels: "k0 reduce_1"
 };
 
+/// A matrix product that another kernel makes: one of ours by name, "" the library's choice.
+struct ProductChange {
+  std::string op, from, to;
+};
+
 /// A producer and a consumer that share a kernel in one plan and not in the other.
 struct Boundary {
   std::string producer, consumer;
@@ -55,6 +60,7 @@ struct PlanDiff {
   std::vector<DiffKernel> removed, added;
   std::vector<KernelChange> changed;
   std::vector<MovedOp> moved;
+  std::vector<ProductChange> products;
   std::vector<Boundary> boundaries;  ///< one for each pair of kernels that was cut or joined
 };
 
@@ -69,7 +75,7 @@ std::string to_text(const PlanDiff& diff);
 
 /// Of documents (docs/schema/diff.schema.json): {"memory_kernels", "library_calls", ..., "predicted_us"}.
 nlohmann::ordered_json totals_to_json(const PlanTotals& totals);
-/// {"same_kernels", "removed", "added", "changed", "moved", "boundaries"}.
+/// {"same_kernels", "removed", "added", "changed", "moved", "products", "boundaries"}.
 nlohmann::ordered_json changes_to_json(const PlanDiff& diff);
 
 }  // namespace stitchwork

@@ -36,8 +36,9 @@ std::string place_text(const Computation& computation, const Node& node) {
 std::string step_text(const Computation& computation, const PlanStep* step, const Node& node) {
   if (node.op == Op::kConcatInPlace) return "nothing computes it: its operands lie beside each other";
   if (step != nullptr)
-    return fmt::format("{} {}", step->kind == StepKind::kLibrary ? "library call" : name(step->kind),
-                       step->id);
+    return fmt::format("{} {}{}", step->kind == StepKind::kLibrary ? "library call" : name(step->kind),
+                       step->id,
+                       step->variant.empty() ? "" : fmt::format(", made by our kernel {}", step->variant));
   switch (plan_role(node)) {
     case PlanRole::kSource:
       return is_immediate(computation, node.id) ? "immediate in every kernel that reads it"

@@ -62,6 +62,11 @@ std::vector<Row> rows_of(const PlanDiff& d) {
                     kernel_text(k),
                     listed(k.ops),
                     k.ops.empty() ? "" : k.ops.back()});
+  const auto maker = [](const std::string& kernel) {
+    return kernel.empty() ? diff_tr("the library") : q(kernel);
+  };
+  for (const ProductChange& p : d.products)
+    rows.push_back({diff_tr("product"), q(p.op), maker(p.from), maker(p.to), {}, p.op});
   for (const MovedOp& m : d.moved)
     rows.push_back({diff_tr("moved"), q(m.op), listed(m.from), listed(m.to), {}, m.op});
   return rows;

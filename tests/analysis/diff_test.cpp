@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "analysis/explain/explain.h"
 #include "analysis/planners/planner.h"
 #include "core/base/error.h"
 #include "tests/support/graphs.h"
@@ -38,6 +39,28 @@ TEST(Diff, APlanDoesNotDifferFromItself) {
     EXPECT_THAT(d.boundaries, IsEmpty());
     EXPECT_EQ(d.a.predicted_us, d.b.predicted_us);
   }
+}
+
+TEST(Diff, ProductsByOtherKernelsAreAChange) {
+  const Graph graph = dataset("scrnn_tiny");
+  const FusionPlan a = make_plan(graph, device("v100"), "xla");
+  FusionPlan b = a;
+  std::vector<std::string> expected;
+  for (PlanStep& step : b.steps)
+    if (step.kind == StepKind::kLibrary && expected.size() < 2) {
+      step.variant = "tiled-64x64";
+      expected.push_back(graph.entry_computation().node(step.nodes.front()).name);
+    }
+  const PlanDiff d = diff(graph, a, b);
+  ASSERT_EQ(d.products.size(), 2u);
+  for (const ProductChange& product : d.products) {
+    EXPECT_THAT(expected, ::testing::Contains(product.op));
+    EXPECT_EQ(product.from, "");
+    EXPECT_EQ(product.to, "tiled-64x64");
+  }
+  EXPECT_THAT(to_text(d), ::testing::HasSubstr("products by the library -> tiled-64x64: "));
+  EXPECT_THAT(diff(graph, b, b).products, IsEmpty());
+  EXPECT_THAT(explain(graph, b, expected[0]).step, ::testing::EndsWith(", made by our kernel tiled-64x64"));
 }
 
 TEST(Diff, NamesTheKernelsThatGoAndTheRulesThatHadKeptThemApart) {

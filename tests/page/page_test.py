@@ -218,7 +218,7 @@ class Page(InBrowser):
                 pathlib.Path(files[-1]).write_text(json.dumps(plan))
             said = document("diff", *files)
         kinds = self.ask("[...document.querySelectorAll('#pane .change')].map((c) => c.textContent)")
-        self.assertEqual(len(kinds), sum(len(said[key]) for key in ("boundaries", "changed", "removed", "added", "moved")))
+        self.assertEqual(len(kinds), sum(len(said[key]) for key in ("boundaries", "changed", "removed", "added", "moved", "products")))
         told = self.ask("document.getElementById('pane').innerText")
         for key in ("memory_kernels", "grid_barriers"):
             self.assertIn(str(said["a"][key]), told)

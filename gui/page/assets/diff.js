@@ -14,6 +14,8 @@ function diffRows(diff) {
   }
   for (const k of diff.removed) rows.push({ kind: "removed", what: kernel(k), a: kernel(k), b: "", why: k.ops.join(", "), op: last(k), ops: k.ops });
   for (const k of diff.added) rows.push({ kind: "added", what: kernel(k), a: "", b: kernel(k), why: k.ops.join(", "), op: last(k), ops: k.ops });
+  const maker = (kernel) => kernel ?? "the library";
+  for (const p of diff.products) rows.push({ kind: "product by another kernel", what: p.op, a: maker(p.from), b: maker(p.to), why: "", op: p.op, ops: [p.op] });
   for (const m of diff.moved) rows.push({ kind: "moved", what: m.op, a: m.from.join(", "), b: m.to.join(", "), why: "", op: m.op, ops: [m.op] });
   rows.forEach((row, i) => { row.key = i + " " + row.kind + " " + row.what; });
   return rows;
