@@ -1,6 +1,4 @@
 // stitchwork explore MODEL: Astra's custom-wirer over mini-batches
-#include "experiments/explore.h"
-
 #include <fmt/ranges.h>
 
 #include <algorithm>
@@ -16,6 +14,7 @@
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/format.h"
+#include "experiments/explore_buckets.h"
 #include "figures/data/renderer.h"
 #include "runtime/cuda/gpu.h"
 
@@ -25,7 +24,8 @@ namespace {
 struct ExploreArguments {
   PlanArguments plan;
   std::string times = "modelled", mode = "exact", history, output, figure;
-  std::vector<std::string> state;
+  std::vector<std::string> state, buckets;
+  std::string lengths;
   std::size_t batches = 0;
   std::uint64_t seed = 0;
   int repeats = 3;
@@ -94,8 +94,8 @@ std::string summary(const Exploration& e) {
   return text;
 }
 
-void explore_model(Cli& cli, const ExploreArguments& a) {
-  const std::optional<FigureFormat> format = format_of(a.figure);
+/// But for what is fed back, which the model says.
+ExploreOptions options_of(Cli& cli, const ExploreArguments& a) {
   ExploreOptions options;
   options.trial.planner = a.plan.planner;
   options.trial.options = a.plan.options();
@@ -109,8 +109,7 @@ void explore_model(Cli& cli, const ExploreArguments& a) {
     throw Error("--check needs mini-batches that are run", "use --times simulated, or measured");
   if (a.times != "simulated" && options.trial.sampled)
     throw Error("--mode sampled is of simulated mini-batches", "use --times simulated, or leave it out");
-  const bool train = a.train || !a.state.empty();
-  if (train && options.trial.sampled)
+  if ((a.train || !a.state.empty()) && options.trial.sampled)
     throw Error("--mode sampled makes no results that could be fed back", "leave out --train, or --mode");
   if (options.trial.backend == "cuda" && a.device->count() == 0)
     options.trial.device = cuda::described(cuda::gpu(*cuda::load_driver(), 0)).id;
@@ -124,23 +123,86 @@ void explore_model(Cli& cli, const ExploreArguments& a) {
                            : fmt::format("[mini-batch {}] {:.2f} us, best {:.2f} us; {}", done, last_us,
                                          best_us, what));
   };
-  const Model model = a.plan.open.load(a.plan.model);
-  if (train && a.state.empty()) options.train = training_state(model.graph);
+  return options;
+}
+
+void feed_back(const ExploreArguments& a, const Model& model, ExploreOptions& options) {
+  if (a.train && a.state.empty()) options.train = training_state(model.graph);
   for (const std::string& one : a.state) {
     if (!options.train) options.train.emplace();
     options.train->push_back(parse_fed_back(model, one));
   }
+}
+
+void write_results(const Exploration& e, const Model& model, const std::string& output,
+                   const std::string& figure, const std::optional<FigureFormat>& format) {
+  if (e.minibatches.empty()) return;
+  if (format) write_file(figure, render_figure(trajectory(e), *format));
+  if (!output.empty()) write_file(output, plan_document(model.graph, e.plan).dump(2) + "\n");
+}
+
+void explore_model(Cli& cli, const ExploreArguments& a) {
+  const std::optional<FigureFormat> format = format_of(a.figure);
+  ExploreOptions options = options_of(cli, a);
+  const Model model = a.plan.open.load(a.plan.model);
+  feed_back(a, model, options);
   const Exploration e = explore(model, options);
   cli.progress("");
-  if (format && !e.minibatches.empty()) write_file(a.figure, render_figure(trajectory(e), *format));
-  if (!a.output.empty() && !e.minibatches.empty())
-    write_file(a.output, plan_document(model.graph, e.plan).dump(2) + "\n");
+  write_results(e, model, a.output, a.figure, format);
   if (cli.json) {
     nlohmann::ordered_json document = exploration_json(e);
     document["history"] = a.history.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(a.history);
     return cli.print(document);
   }
   if (e.minibatches.empty()) return cli.print("no mini-batch was run");
+  cli.print(summary(e));
+}
+
+/// "best.b13.json"
+std::string of_bucket(const std::string& file, int length) {
+  if (file.empty()) return "";
+  std::filesystem::path path = file;
+  return path.replace_extension(fmt::format(".b{}{}", length, path.extension().string())).string();
+}
+
+std::string summary(const BucketedExploration& e) {
+  Table table({"bucket", ">share", ">mini-batches", ">first us", ">best us", ">", "left"});
+  for (std::size_t b = 0; b < e.buckets.size(); ++b) {
+    const Exploration& of = e.explorations[b];
+    const std::string count = with_commas(static_cast<long long>(of.minibatches.size()));
+    const std::string share = fmt::format("{:.1f} %", 100 * e.shares[b]);
+    if (of.minibatches.empty()) {
+      table.add({fmt::to_string(e.buckets[b].length), share, count, "-", "-", "-", "all"});
+      continue;
+    }
+    const double first = of.minibatches.front().us, best = of.minibatches[of.best].us;
+    table.add({fmt::to_string(e.buckets[b].length), share, count, fmt::format("{:.2f}", first),
+               fmt::format("{:.2f}", best), fmt::format("{:.2f}x", first / best),
+               of.done ? "nothing" : "there is more to try"});
+  }
+  std::string text = table.text();
+  if (e.first_us && e.best_us)
+    text += fmt::format("a mini-batch of these shares: first {:.2f} us, best {:.2f} us, {:.2f}x ({}); ",
+                        *e.first_us, *e.best_us, *e.first_us / *e.best_us, e.explorations.front().method);
+  text += fmt::format("{} mini-batches", with_commas(static_cast<long long>(e.minibatches)));
+  return text;
+}
+
+void explore_models(Cli& cli, const ExploreArguments& a) {
+  const std::optional<FigureFormat> format = format_of(a.figure);
+  ExploreOptions options = options_of(cli, a);
+  const std::vector<Bucket> buckets = parse_buckets(a.buckets);
+  const std::vector<int> lengths =
+      a.lengths.empty() ? std::vector<int>() : parse_lengths(read_file(a.lengths), a.lengths);
+  std::vector<Model> models;
+  for (const Bucket& bucket : buckets) models.push_back(a.plan.open.load(bucket.model));
+  feed_back(a, models.front(), options);
+  const BucketedExploration e = explore_buckets(buckets, models, lengths, options);
+  cli.progress("");
+  for (std::size_t b = 0; b < buckets.size(); ++b)
+    write_results(e.explorations[b], models[b], of_bucket(a.output, buckets[b].length),
+                  of_bucket(a.figure, buckets[b].length), format);
+  if (cli.json) return cli.print(exploration_json(e));
   cli.print(summary(e));
 }
 
@@ -151,7 +213,7 @@ void add_explore(CLI::App& app, Cli& cli) {
       "explore", "run mini-batches of a training step, each another way, and keep the fastest");
   auto a = std::make_shared<ExploreArguments>();
   a->plan.planner = "astra";
-  command->add_option("MODEL", a->plan.model, kModelHelp)->required();
+  CLI::Option* model = command->add_option("MODEL", a->plan.model, kModelHelp);
   a->plan.open.add(*command);
   command
       ->add_option("--planner,-p", a->plan.planner,
@@ -191,15 +253,33 @@ void add_explore(CLI::App& app, Cli& cli) {
   command->add_flag("--resume", a->resume, "go on with the history, or begin it");
   command->add_option("-o,--output", a->output, "write the best plan as JSON");
   command->add_option("--figure", a->figure, "draw each mini-batch's time: FILE.svg, .pdf or .png");
+  CLI::Option* buckets =
+      command
+          ->add_option("--buckets", a->buckets,
+                       "in place of MODEL: it unrolled to several lengths, LENGTH=MODEL[,...], ascending; a "
+                       "mini-batch runs in the first that holds it")
+          ->delimiter(',')
+          ->excludes(model);
+  command
+      ->add_option(
+          "--lengths", a->lengths,
+          "file with the length of each mini-batch's sequences, one a line (default: buckets are drawn "
+          "equally)")
+      ->needs(buckets);
   add_common(
       *command, cli,
       "  stitchwork explore stacked_lstm_tiny\n"
       "  stitchwork explore scrnn_tiny --times simulated --check --batches 20\n"
       "  stitchwork explore scrnn_tiny -p astra+astitch --device p100 -o best.json --figure trials.svg\n"
       "  stitchwork explore scrnn_tiny --times measured --train --history scrnn.db\n"
+      "  stitchwork explore --buckets 3=scrnn_tiny,5=stacked_lstm_tiny --batches 40\n"
       "  stitchwork explore scrnn_tiny --history scrnn.db --batches 30\n"
       "  stitchwork explore scrnn_tiny --history scrnn.db --resume");
-  command->callback([&cli, a] { explore_model(cli, *a); });
+  command->callback([&cli, a] {
+    if (!a->buckets.empty()) return explore_models(cli, *a);
+    if (a->plan.model.empty()) throw CLI::RequiredError("MODEL");
+    explore_model(cli, *a);
+  });
 }
 
 }  // namespace stitchwork

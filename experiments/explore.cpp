@@ -99,9 +99,11 @@ ExplorationIdentity identity_of(const Model& model, const TrialSpec& trial, cons
   return identity;
 }
 
-class Explorer {
+}  // namespace
+
+class Explorer::Impl {
  public:
-  Explorer(const Model& model, const ExploreOptions& options)
+  Impl(const Model& model, const ExploreOptions& options)
       : model_(model),
         options_(options),
         own_(own_products(model, options.trial)),
@@ -134,14 +136,18 @@ class Explorer {
     for (std::size_t i = 0; i < result_.resumed; ++i) count(i);
   }
 
-  Exploration run() {
-    const std::size_t budget = options_.batches.value_or(std::numeric_limits<std::size_t>::max());
-    for (std::size_t n = 0; n < budget; ++n) {
-      tell("planning");
-      astra::Bindings bindings;
-      if (minibatches_->next(index_, bindings)) break;
-      run_one(std::move(bindings));
-    }
+  bool step() {
+    tell("planning");
+    astra::Bindings bindings;
+    if (minibatches_->next(index_, bindings)) return false;
+    run_one(std::move(bindings));
+    return true;
+  }
+
+  std::size_t minibatches() const { return result_.minibatches.size(); }
+  Training* training() { return training_ ? &*training_ : nullptr; }
+
+  Exploration finish() {
     astra::Bindings left;
     result_.done = minibatches_->next(index_, left);
     const TreeNode& tree = minibatches_->tree(index_);
@@ -302,13 +308,24 @@ class Explorer {
   Exploration result_;
 };
 
-}  // namespace
-
-Exploration explore(const Model& model, const ExploreOptions& options) {
+Explorer::Explorer(const Model& model, const ExploreOptions& options) {
   times_name(options.trial);
   if (options.train && options.trial.backend == "model")
     throw Error("modelled mini-batches train nothing: they are not run", "use --times simulated");
-  return Explorer(model, options).run();
+  impl_ = std::make_unique<Impl>(model, options);
+}
+
+Explorer::~Explorer() = default;
+bool Explorer::step() { return impl_->step(); }
+std::size_t Explorer::minibatches() const { return impl_->minibatches(); }
+Training* Explorer::training() { return impl_->training(); }
+Exploration Explorer::finish() { return impl_->finish(); }
+
+Exploration explore(const Model& model, const ExploreOptions& options) {
+  Explorer explorer(model, options);
+  const std::size_t most = options.batches.value_or(std::numeric_limits<std::size_t>::max());
+  for (std::size_t n = 0; n < most && explorer.step();) ++n;
+  return explorer.finish();
 }
 
 Figure trajectory(const Exploration& e) {

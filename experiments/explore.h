@@ -62,6 +62,27 @@ struct Exploration {
   std::size_t strategies = 0;
 };
 
+/// One exploration, mini-batch by mini-batch.
+class Explorer {
+ public:
+  /// `options.batches` is not heeded. Model and options outlive this. Throws Error as explore does.
+  Explorer(const Model& model, const ExploreOptions& options);
+  ~Explorer();
+  Explorer(const Explorer&) = delete;
+  Explorer& operator=(const Explorer&) = delete;
+
+  /// Runs the next mini-batch; false where nothing is left to try.
+  bool step();
+  std::size_t minibatches() const;  ///< run, those of earlier runs included
+  Training* training();             ///< null where nothing is fed back
+  /// What it has come to; once, the last call.
+  Exploration finish();
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
 /// Throws Error for a planner that explores nothing, an unknown backend, a history that does not fit
 /// (ExplorationHistory::open), where a mini-batch's results are not the model's, and of measured times where
 /// there is no GPU or the host takes part in a mini-batch.

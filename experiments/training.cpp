@@ -72,6 +72,25 @@ void Training::step(const std::vector<Literal>& outputs) {
   for (std::size_t i = 0; i < fed_back_.size(); ++i) values_[i].second = outputs.at(fed_back_[i].result);
 }
 
+void Training::take(const Training& other) {
+  const auto name_of = [](const Training& of, std::size_t parameter) -> const std::string& {
+    const Computation& computation = of.model_.graph.entry_computation();
+    return computation.node(computation.parameters[parameter]).name;
+  };
+  for (auto& [parameter, value] : values_) {
+    const std::string& name = name_of(*this, parameter);
+    const auto found = std::find_if(other.values_.begin(), other.values_.end(), [&](const auto& theirs) {
+      return name_of(other, theirs.first) == name && theirs.second.shape.compatible(value.shape);
+    });
+    if (found == other.values_.end())
+      throw Error(other.model_.graph.source, 0, 0,
+                  fmt::format("has no parameter {} {} that is fed back, as {} has", name, to_text(value.shape),
+                              model_.graph.source),
+                  "buckets are one training step, unrolled to several lengths");
+    value = found->second;
+  }
+}
+
 std::optional<double> Training::loss(const std::vector<Literal>& outputs) const {
   for (std::size_t r = 0; r < outputs.size(); ++r) {
     const bool state =

@@ -26,6 +26,9 @@ class Training {
   std::vector<Literal> inputs(std::size_t number) const;
   /// Takes what the mini-batch has made.
   void step(const std::vector<Literal>& outputs);
+  /// Takes the state of another model of the same job, by the parameters' names. Throws Error where it has
+  /// none of them of that shape.
+  void take(const Training& other);
   /// The first result that is one float and no state.
   std::optional<double> loss(const std::vector<Literal>& outputs) const;
 
