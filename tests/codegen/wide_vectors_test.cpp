@@ -6,6 +6,7 @@
 #include "analysis/judge/cost.h"
 #include "analysis/schedule/layout.h"
 #include "analysis/verify/verify.h"
+#include "core/base/arithmetic.h"
 #include "tests/codegen/planned.h"
 #include "tests/support/held_out.h"
 
