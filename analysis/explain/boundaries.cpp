@@ -237,6 +237,8 @@ Decision undecided(const PlanView& view, const FusionPlan& plan, const StepBound
   const auto between = plan.options.find("elementwise");  // Astra's: who planned the kernels
   if (plan.planner == "unfused" || (between != plan.options.end() && between->second == "unfused"))
     return made(view, at, "unfused.one-op-a-kernel", "every op is a kernel of its own");
+  if (plan.planner == "eager")
+    return made(view, at, "eager.no-fusion", "an op, or a function of the library, is a kernel of its own");
   // Where a fusion had no form, kernels were made of its parts.
   if (plan.planner == "imported" || plan.planner == "xla-today") {
     const auto origin = [&](NodeId op) {

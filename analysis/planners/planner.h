@@ -71,6 +71,10 @@ FusionPlan make_plan(const Graph& graph, const Device& device, std::string_view 
 
 // The rows.
 FusionPlan plan_unfused(const Graph& graph, const Device& device, const PlanOptions& options);
+FusionPlan plan_eager(const Graph& graph, const Device& device, const PlanOptions& options);
+/// The model with transposes taken in by the products that they are of or go into.
+rewriting::RewrittenGraph rewrite_eager(const Graph& model, const Device& device, const PlanOptions& options,
+                                        Recorder& recorder);
 FusionPlan plan_xla(const Graph& graph, const Device& device, const PlanOptions& options);
 FusionPlan plan_xla_today(const Graph& graph, const Device& device, const PlanOptions& options);
 /// The model with the reductions taken apart that XLA of today takes apart.

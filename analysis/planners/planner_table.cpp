@@ -102,8 +102,17 @@ constexpr Planner astra_row(std::string_view name, std::string_view summary,
 }
 
 constexpr std::array kPlanners = {
+    Planner{"unfused", "every op its own kernel", {}, {}, {}, plan_unfused},
     Planner{
-        "unfused", "every op its own kernel, as an eager framework launches them", {}, {}, {}, plan_unfused},
+        "eager",
+        "what an eager framework (PyTorch) launches: views cost nothing, a library function is one kernel",
+        {},
+        {},
+        {},
+        plan_eager,
+        nullptr,
+        false,
+        rewrite_eager},
     Planner{"xla",
             "XLA's fusion passes of 2019-2020: instruction fusion, fusion merger, multi-output fusion",
             {},

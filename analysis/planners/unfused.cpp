@@ -1,5 +1,4 @@
-// The unfused planner: every generated op a kernel of its own, as an eager framework launches them
-// (docs/planners/unfused.md).
+// The unfused planner: every generated op a kernel of its own (docs/planners/unfused.md).
 #include <utility>
 
 #include "analysis/facts/facts.h"

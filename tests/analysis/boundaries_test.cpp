@@ -49,6 +49,7 @@ const Place kPlaces[] = {
     {"fs19.", {kKernels}},
     {"korch.", {kKernels}},
     {"unfused.one-op-a-kernel", {kKernels}},
+    {"eager.", {kKernels}},
     {"boundary.cycle", {kKernels}},
     {"boundary.no-elements", {kKernels}},
     {"imported.", {kKernels}},

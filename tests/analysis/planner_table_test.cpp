@@ -26,7 +26,7 @@ Error error_of(F f) {
 TEST(PlannerTable, UnknownNamesAreAnsweredWithTheKnownOnes) {
   const Error unknown = error_of([] { planner("xlaa"); });
   EXPECT_THAT(unknown.message(), HasSubstr("'xlaa'"));
-  EXPECT_THAT(unknown.hint(), HasSubstr("unfused, xla, xla-today, xla+atm, tvm"));
+  EXPECT_THAT(unknown.hint(), HasSubstr("unfused, eager, xla, xla-today, xla+atm, tvm"));
   EXPECT_THROW(device("v1000"), Error);
 }
 
