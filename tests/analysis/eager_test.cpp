@@ -11,6 +11,7 @@
 #include "core/passes/passes.h"
 #include "tests/support/fuzz.h"
 #include "tests/support/graphs.h"
+#include "tests/support/scoped_graph.h"
 
 namespace stitchwork {
 namespace TEST_FILE {
@@ -235,21 +236,31 @@ TEST(Eager, TwoFunctionsThatReadEachOtherAreNone) {
               ElementsAre("s", "c", "u", "v"));
 }
 
-class EagerRandom : public ::testing::TestWithParam<std::uint32_t> {};
-
-TEST_P(EagerRandom, HasNoMoreKernelsThanOpsAndNoneForAViewThatKernelsAloneRead) {
-  const Graph graph = graph_of(testing::random_hlo(GetParam(), testing::fuzz_options(GetParam())));
-  const FusionPlan made = plan(graph);  // make_plan verifies it
-  EXPECT_LE(made.kernels.size(), make_plan(graph, device("v100"), "unfused").kernels.size());
-  const Graph& planned = planned_graph(graph, made);
-  const eager::Views views(planned);
-  for (const KernelPlan& kernel : made.kernels)
-    for (const NodeId output : kernel.outputs)
-      EXPECT_TRUE(!views.is_view(output) || views.is_dense(output))
-          << planned.entry_computation().node(output).name;
+/// Of each random graph make_plan verifies the plan.
+TEST(Eager, HasNoMoreKernelsThanOpsAndNoneForAViewThatKernelsAloneRead) {
+  const testing::FuzzRange range = testing::fuzz_range(0, 120);
+  int functions = 0, refused = 0;
+  for (std::uint32_t seed = range.first; seed < range.end; ++seed) {
+    SCOPED_TRACE(seed);
+    std::string text = testing::planned_hlo(seed);
+    if (seed % 3 != 0) text = testing::with_scopes(text, seed);
+    const Graph graph = graph_of(text);
+    const FusionPlan made = plan(graph);
+    const PlanCounts unfused = make_plan(graph, device("v100"), "unfused").counts;
+    EXPECT_LE(made.counts.memory_kernels + made.counts.copies, unfused.memory_kernels + unfused.copies);
+    const Graph& planned = planned_graph(graph, made);
+    const eager::Views views(planned);
+    for (const KernelPlan& kernel : made.kernels)
+      for (const NodeId output : kernel.outputs)
+        EXPECT_TRUE(!views.is_view(output) || views.is_dense(output))
+            << planned.entry_computation().node(output).name;
+    for (const Decision& d : made.decisions)
+      if (d.verdict.rule == "eager.library-function") ++(d.verdict.ok ? functions : refused);
+  }
+  if (range.chosen) return;
+  EXPECT_GE(functions, 100) << "ops of functions that are one kernel";
+  EXPECT_GE(refused, 5) << "functions that are none";
 }
-
-INSTANTIATE_TEST_SUITE_P(Seeds, EagerRandom, ::testing::Range<std::uint32_t>(0, 60));
 
 }  // namespace TEST_FILE
 }  // namespace stitchwork
