@@ -218,6 +218,25 @@ TEST(Eager, ASoftmaxIsAKernelForwardAndOneBackward) {
   EXPECT_THAT(rules(made, "lb"), ElementsAre("eager.view"));
 }
 
+TEST(Eager, ASoftmaxIsFoundByItsFormAlsoWhereAPartIsReadElsewhere) {
+  const auto spelled = [](const std::string& denominator, const std::string& results) {
+    return kernels(
+        "p = f32[8,100] parameter(0)\n i = f32[] constant(-inf)\n o = f32[] constant(0)\n"
+        "h = f32[8] reduce(p, i), dimensions={1}, to_apply=max\n"
+        "hb = f32[8,100] broadcast(h), dimensions={0}\n d = f32[8,100] subtract(p, hb)\n"
+        "e = f32[8,100] exponential(d)\n r = f32[8] reduce(" +
+        denominator +
+        ", o), dimensions={1}, to_apply=sum\n rb = f32[8,100] broadcast(r), dimensions={0}\n"
+        "y = f32[8,100] divide(e, rb)\n" +
+        results);
+  };
+  EXPECT_THAT(spelled("e", "ROOT n = f32[8,100] negate(y)"), ElementsAre("y", "n"));
+  EXPECT_THAT(spelled("e", "n = f32[8,100] negate(e)\n ROOT t = (f32[8,100], f32[8,100]) tuple(y, n)"),
+              ElementsAre("e+y", "n"));
+  EXPECT_THAT(spelled("d", "ROOT n = f32[8,100] negate(y)"), ElementsAre("h", "d", "e", "r", "y", "n"))
+      << "of other elements";
+}
+
 TEST(Eager, AFunctionThatAWayLeadsOutOfAndBackIsNone) {
   const std::string scope = scoped("jit(softplus)/op");
   EXPECT_THAT(kernels("p = f32[16,16] parameter(0)\n e = f32[16,16] exponential(p)" + scope +

@@ -60,6 +60,15 @@ TEST(EagerKernels, OfAFunctionOfTwoResultsComputeIt) {
   EXPECT_EQ(expect_eager_correct(graph, device("v100")).kernels.size(), 1u);
 }
 
+TEST(EagerKernels, OfAFunctionThatReadsItsOwnResultReversedComputeIt) {
+  const Graph graph =
+      testing::graph_of(in_function("gelu",
+                                    "s = f32[6,40] sine(x)\n r = f32[6,40] reverse(s), dimensions={1}\n"
+                                    "a = f32[6,40] add(r, x)\n") +
+                        "ROOT z = (f32[6,40], f32[6,40]) tuple(a, s)");
+  expect_eager_correct(graph, device("v100"));
+}
+
 TEST(EagerKernels, OfViewsThatAreAlsoWrittenOutComputeThem) {
   const Graph graph = testing::graph_of(
       "p = f32[8,6] parameter(0)\n q = f32[5] parameter(1)\n t = f32[6,8] transpose(p), dimensions={1,0}\n"

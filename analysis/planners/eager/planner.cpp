@@ -15,7 +15,7 @@
 #include "analysis/planners/eager/views.h"
 #include "analysis/schedule/inlined_kernel.h"
 #include "analysis/schedule/plain_mapping.h"
-#include "core/base/sorted.h"
+#include "analysis/verify/verify.h"
 #include "core/substitute/derivation.h"
 #include "core/substitute/view.h"
 
@@ -90,6 +90,16 @@ class Launches {
                           eager_mapping(graph_, device_, node(last)));
   }
 
+  /// Nothing where the results are of different elements, reversed ones, say.
+  std::optional<KernelPlan> one_loop(const LibraryFunction& function) const {
+    KernelPlan kernel = inlined(function.ops, function.outputs);
+    kernel.outputs = function.outputs;
+    if (function.outputs.size() > 1 &&
+        !verify_values(graph_, device_, kernel, evaluations(computation_, kernel)).empty())
+      return std::nullopt;
+    return kernel;
+  }
+
   /// A loop over the elements, if all results have the same; else, and where rows are reduced, the kernel
   /// that AStitch's passes find for these ops, if it is one without a barrier of the grid.
   std::vector<std::optional<KernelPlan>> kernels_of(const std::vector<LibraryFunction>& functions) {
@@ -100,10 +110,8 @@ class Launches {
       const bool alike = std::ranges::all_of(function.outputs, [&](NodeId output) {
         return node(output).shape.dims == node(function.outputs.back()).shape.dims;
       });
-      if (alike && !function.reduces)
-        result[f] = inlined(function.ops, function.outputs);
-      else
-        searched.push_back(f);
+      if (alike && !function.reduces) result[f] = one_loop(function);
+      if (!result[f]) searched.push_back(f);
     }
     if (searched.empty()) return result;
     if (!nodes_) nodes_ = astitch::node_facts(graph_);

@@ -1,5 +1,7 @@
 #include "analysis/planners/eager/spelled.h"
 
+#include "core/base/sorted.h"
+
 namespace stitchwork::eager {
 namespace {
 
@@ -67,10 +69,47 @@ Spelled tanh_backward(const View& view, const Node& last) {
   return {};
 }
 
+/// The reduction by `reducer` of `value` that the operand repeats, and between them a maximum with -inf,
+/// which JAX has there; empty: it is none.
+std::vector<NodeId> reduced(const View& view, NodeId operand, Op reducer, NodeId value) {
+  for (const rewriting::Spread& spread : view.spreads(operand)) {
+    std::vector<NodeId> ops{spread.source};
+    const Node* node = &view.node(spread.source);
+    if (reducer == Op::kMaximum && node->op == Op::kMaximum) {
+      const std::size_t bound = rewriting::is_identity_of(view, Op::kMaximum, node->operands[0]) ? 0 : 1;
+      if (!rewriting::is_identity_of(view, Op::kMaximum, node->operands[bound])) continue;
+      node = &beside(view, *node, bound);
+      ops.insert(ops.begin(), node->id);
+    }
+    if (node->op == Op::kReduce && rewriting::plain_reducer(view, *node) == reducer &&
+        node->operands[0] == value)
+      return ops;
+  }
+  return {};
+}
+
+Spelled softmax(const View& view, const Node& divide) {
+  if (divide.op != Op::kDivide) return {};
+  const Node& exp = view.operand(divide, 0);
+  const std::vector<NodeId> sum = reduced(view, divide.operands[1], Op::kAdd, exp.id);
+  if (exp.op != Op::kExp || sum.empty()) return {};
+  std::vector<NodeId> ops{sum.front(), exp.id, divide.id};
+  const Node& shifted = view.operand(exp, 0);
+  if (shifted.op == Op::kSubtract) {
+    const std::vector<NodeId> max = reduced(view, shifted.operands[1], Op::kMaximum, shifted.operands[0]);
+    if (!max.empty() && view.node(max.front()).attrs.dimensions == view.node(sum.front()).attrs.dimensions) {
+      ops.push_back(shifted.id);
+      ops.insert(ops.end(), max.begin(), max.end());
+    }
+  }
+  sort_unique(ops);
+  return {"softmax", ops};
+}
+
 }  // namespace
 
 Spelled spelled_function(const View& view, const Node& last) {
-  for (const auto& form : {sigmoid, sigmoid_backward, tanh_backward})
+  for (const auto& form : {sigmoid, softmax, sigmoid_backward, tanh_backward})
     if (Spelled found = form(view, last); !found.ops.empty()) return found;
   return {};
 }
