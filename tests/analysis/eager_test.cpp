@@ -239,11 +239,14 @@ TEST(Eager, ASoftmaxIsFoundByItsFormAlsoWhereAPartIsReadElsewhere) {
 
 TEST(Eager, AFunctionThatAWayLeadsOutOfAndBackIsNone) {
   const std::string scope = scoped("jit(softplus)/op");
-  EXPECT_THAT(kernels("p = f32[16,16] parameter(0)\n e = f32[16,16] exponential(p)" + scope +
-                      "\n d = f32[16,16] dot(e, p), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
-                      "l = f32[16,16] log(e)" +
-                      scope + "\n ROOT a = f32[16,16] add(l, d)" + scope),
-              ElementsAre("e", "l", "a"));
+  const Graph graph =
+      graph_of("p = f32[16,16] parameter(0)\n e = f32[16,16] exponential(p)" + scope +
+               "\n d = f32[16,16] dot(e, p), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+               "l = f32[16,16] log(e)" +
+               scope + "\n ROOT a = f32[16,16] add(l, d)" + scope);
+  const FusionPlan made = plan(graph);
+  EXPECT_THAT(kernels(graph, made), UnorderedElementsAre("e", "l", "a"));
+  EXPECT_THAT(rules(made, "a"), ElementsAre("eager.library-function", "eager.one-op-a-kernel"));
 }
 
 TEST(Eager, TwoFunctionsThatReadEachOtherAreNone) {

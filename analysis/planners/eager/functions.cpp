@@ -106,13 +106,14 @@ class Finder {
 
   void add(std::string name, std::vector<NodeId> ops) {
     if (std::ranges::any_of(ops, [&](NodeId op) { return taken_[at(op)]; })) return;
-    LibraryFunction function{std::move(name), std::move(ops), {}, false};
+    LibraryFunction function{std::move(name), std::move(ops), {}};
     for (const NodeId op : function.ops) {
       if (is_read_outside(function.ops, op, op)) function.outputs.push_back(op);
       function.reduces = function.reduces || def(node(op).op).cls == OpClass::kReduce;
     }
-    if (function.outputs.empty() || !is_convex(function.ops)) return;
-    for (const NodeId op : function.ops) taken_[at(op)] = true;
+    if (function.outputs.empty()) return;
+    function.convex = is_convex(function.ops);
+    for (const NodeId op : function.ops) taken_[at(op)] = function.convex;
     found_.push_back(std::move(function));
   }
 

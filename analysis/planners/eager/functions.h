@@ -17,6 +17,7 @@ struct LibraryFunction {
   std::vector<NodeId> ops;      ///< ascending; no views
   std::vector<NodeId> outputs;  ///< those that something else reads, ascending
   bool reduces = false;         ///< some op of it is a reduction
+  bool convex = true;           ///< no way leads out of it and back
 };
 
 /// The function that the op is part of, by what its metadata says: a function of jax.nn that is jitted, or
@@ -26,9 +27,8 @@ struct Origin {
 };
 Origin origin_of(const Metadata& metadata);
 
-/// Connected ops of the same origin; of the rest, functions by their form (spelled.h). Of each op one
-/// function at most. None that one kernel could not compute since a way leads out of it and back. Ascending
-/// by first op.
+/// Connected ops of the same origin; of the rest, functions by their form (spelled.h). Of each op one that is
+/// convex at most. Ascending by first op.
 std::vector<LibraryFunction> library_functions(const Graph& graph, const Views& views);
 
 }  // namespace stitchwork::eager

@@ -34,14 +34,12 @@ class Launches {
 
   FusionPlan run() {
     std::vector<LibraryFunction> functions = library_functions(graph_, views_);
+    keep(functions, [](const LibraryFunction& f) { return f.convex; });
     std::vector<KernelPlan> kernels = planned(functions);
     // Functions of one result wait for nothing of their own, as single ops do not.
     const auto single = [](const LibraryFunction& f) { return f.outputs.size() == 1; };
     if (!std::ranges::all_of(functions, single) && !can_be_ordered(graph_, kernels)) {
-      std::erase_if(functions, [&](const LibraryFunction& f) {
-        if (!single(f)) refuse(f, "others lie between its ops");
-        return !single(f);
-      });
+      keep(functions, single);
       kernels = planned(functions);
     }
     record(functions);
@@ -145,6 +143,16 @@ class Launches {
       if ((*nodes_)[op].member) result.members.push_back(op);
     }
     return result;
+  }
+
+  /// Those of which it holds that nothing outside comes between their ops.
+  template <typename Holds>
+  void keep(std::vector<LibraryFunction>& functions, Holds holds) {
+    std::erase_if(functions, [&](const LibraryFunction& function) {
+      if (holds(function)) return false;
+      refuse(function, "something else lies between its ops");
+      return true;
+    });
   }
 
   // ---- why
