@@ -271,8 +271,8 @@ void add_explore(CLI::App& app, Cli& cli) {
       "  stitchwork explore stacked_lstm_tiny\n"
       "  stitchwork explore scrnn_tiny --times simulated --check --batches 20\n"
       "  stitchwork explore scrnn_tiny -p astra+astitch --device p100 -o best.json --figure trials.svg\n"
-      "  stitchwork explore scrnn_tiny --times measured --train --history scrnn.db\n"
-      "  stitchwork explore --buckets 3=scrnn_tiny,5=stacked_lstm_tiny --batches 40\n"
+      "  stitchwork explore scrnn_tiny --times measured --train --history trained.db\n"
+      "  stitchwork explore --buckets 13=rnn_t13.hlo.gz,30=rnn_t30.hlo.gz --lengths lengths.txt\n"
       "  stitchwork explore scrnn_tiny --history scrnn.db --batches 30\n"
       "  stitchwork explore scrnn_tiny --history scrnn.db --resume");
   command->callback([&cli, a] {

@@ -9,7 +9,8 @@
 namespace stitchwork::cuda {
 namespace {
 
-constexpr const char* kHint = "run where an NVIDIA driver is, or use --backend sim";
+constexpr const char* kHint =
+    "run where an NVIDIA driver is, or simulate (--backend sim; explore: --times simulated)";
 /// cuStreamBeginCapture_v2, cuGraphInstantiateWithFlags: CUDA 11.4 and later.
 constexpr int kOldestDriver = 11040;
 

@@ -36,6 +36,8 @@ const std::map<std::string, std::string> kElsewhere = {
     {"experiment submit", "Slurm"},
     {"compile bert_layer --device h200 --cubin", "a CUDA toolkit"},
     {"library collect bert_layer --backend cuda", "a GPU"},
+    {"explore scrnn_tiny --times measured", "a GPU"},
+    {"explore --buckets", "models of several lengths (datasets/export)"},
     {"view bert_base", "half a minute of planning by auto"},
 };
 

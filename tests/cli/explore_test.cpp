@@ -87,7 +87,16 @@ TEST_F(ExploreCommand, WhatCannotBeExploredIsOneLine) {
   expect_error({"explore", "scrnn_tiny", "--check"}, HasSubstr("--times simulated"));
   expect_error({"explore", "scrnn_tiny", "--figure", path("a.gif")}, HasSubstr("known: .svg, .pdf, .png"));
   expect_error({"explore", "scrnn_tiny", "--set", "streams=9"}, HasSubstr("streams"));
-  expect_error({"explore", "scrnn_tiny", "--times", "measured"}, HasSubstr("measured"), 2);
+  expect_error({"explore", "scrnn_tiny", "--times", "guessed"}, HasSubstr("guessed"), 2);
+  expect_error({"explore"}, HasSubstr("MODEL is required"), 2);
+  expect_error({"explore", "scrnn_tiny", "--buckets", "3=scrnn_tiny"}, HasSubstr("excludes"), 2);
+  expect_error({"explore", "scrnn_tiny", "--lengths", "l.txt"}, HasSubstr("--lengths requires --buckets"), 2);
+  expect_error({"explore", "--buckets", "5=scrnn_tiny,3=scrnn_tiny"}, HasSubstr("--buckets: 3 behind 5"));
+  expect_error({"explore", "scrnn_tiny", "--train"}, HasSubstr("modelled mini-batches train nothing"));
+  expect_error({"explore", "scrnn_tiny", "--times", "simulated", "--state", "9=variables.a"},
+               HasSubstr("--state 9=variables.a: there is no such result; results are numbered 0 to 6"));
+  expect_error({"explore", "scrnn_tiny", "--times", "simulated", "--mode", "sampled", "--train"},
+               HasSubstr("leave out --train, or --mode"));
   expect_error({"explore", "nothing_of_this_name"}, HasSubstr("nothing_of_this_name"));
 }
 
