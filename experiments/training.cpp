@@ -84,8 +84,8 @@ void Training::take(const Training& other) {
     });
     if (found == other.values_.end())
       throw Error(other.model_.graph.source, 0, 0,
-                  fmt::format("has no parameter {} {} that is fed back, as {} has", name, to_text(value.shape),
-                              model_.graph.source),
+                  fmt::format("has no parameter {} {} that is fed back, as {} has", name,
+                              to_text(value.shape), model_.graph.source),
                   "buckets are one training step, unrolled to several lengths");
     value = found->second;
   }
