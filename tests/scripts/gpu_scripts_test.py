@@ -26,7 +26,7 @@ import microbench  # noqa: E402
 import worker  # noqa: E402
 
 PROGRAM, FAKE = os.environ.get("STITCHWORK"), os.environ.get("STITCHWORK_ON_FAKE_GPU")
-PIECES = ("correctness", "calibration", "peers", "counters", "dumps")
+PIECES = ("correctness", "calibration", "peers", "counters", "exploration", "dumps")
 
 
 def jax_python():
@@ -152,6 +152,15 @@ done
         self.stub("ncu", 'echo "==ERROR== ERR_NVGPUCTRPERM: no permission to read counters" >&2; exit 1')
         said = self.script("counters", program=FAKE, expect=1)
         self.assertIn("counters cannot be read here: ncu profiled nothing: ==ERROR== ERR_NVGPUCTRPERM", said)
+
+    def test_mini_batches_are_explored_beside_what_modelled_ones_choose(self):
+        self.script("exploration", "--items", "scrnn_tiny astra-fk", program=FAKE)
+        (record,) = self.lines("exploration.jsonl")
+        self.assertGreater(record["minibatches"], 60)
+        self.assertLess(record["best_us"], record["first_us"])
+        self.assertLess(abs(record["points_overhead"]), 0.01)
+        table = next(self.out.glob("tree/experiments/results/*/*/exploration.md")).read_text()
+        self.assertIn("scrnn_tiny astra-fk", table)
 
     def test_compute_sanitizer_judges_a_sample(self):
         self.stub("compute-sanitizer", """
