@@ -12,7 +12,7 @@
 namespace stitchwork {
 namespace {
 
-constexpr const char* kMemoryHint = "modelled mini-batches take a model of any size: leave out --times";
+constexpr const char* kFreeMemory = "modelled mini-batches take a model of any size: leave out --times";
 
 CompileOptions compile_options(const TrialSpec& trial) {
   CompileOptions options = trial.compile;
@@ -28,7 +28,7 @@ MiniBatchRunner::MiniBatchRunner(const Model& model, const TrialSpec& trial,
   const bool measured = trial.backend == "cuda";
   if (measured && driver == nullptr) driver = cuda::load_driver();
   require_runnable(model.graph);
-  require_memory(input_bytes(model.graph), "the parameters of the run", kMemoryHint);
+  require_memory(input_bytes(model.graph), "the parameters of the run", kFreeMemory);
   if (!measured) return;
   cuda::CudaOptions options{.repeats = trial.repeats, .points = true};
   options.tf32 = trial.options.tf32;
@@ -40,7 +40,7 @@ MiniBatchRunner::MiniBatchRunner(const Model& model, const TrialSpec& trial,
 
 RunResult MiniBatchRunner::run(const FusionPlan& plan, std::span<const Literal> inputs) {
   require_memory(run_bytes(model_.graph, plan, backend_ == nullptr && !trial_.sampled, trial_.check),
-                 "a mini-batch", kMemoryHint);
+                 "a mini-batch", kFreeMemory);
   const Executable executable = compile_settled(model_.graph, target_, plan, {}, compile_options(trial_));
   RunResult result;
   if (backend_ != nullptr) {
