@@ -7,6 +7,7 @@
 #include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <random>
 
 #include "core/base/error.h"
 
@@ -20,14 +21,6 @@ std::optional<int> length_of(std::string_view text) {
   return length;
 }
 
-/// Of 64 mixed bits (SplitMix64, Steele et al., OOPSLA 2014).
-std::uint64_t mixed(std::uint64_t x) {
-  x += 0x9E3779B97F4A7C15;
-  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9;
-  x = (x ^ (x >> 27)) * 0x94D049BB133111EB;
-  return x ^ (x >> 31);
-}
-
 /// Of a mini-batch of these shares.
 std::optional<double> expected_us(const BucketedExploration& e, bool best) {
   double us = 0;
@@ -38,6 +31,22 @@ std::optional<double> expected_us(const BucketedExploration& e, bool best) {
     us += e.shares[b] * of.minibatches[best ? of.best : 0].us;
   }
   return us;
+}
+
+/// What is fed back in another model of the same job: its parameters of the same names.
+std::vector<FedBack> of_model(std::vector<FedBack> state, const Model& first, const Model& model) {
+  const Computation &from = first.graph.entry_computation(), &to = model.graph.entry_computation();
+  for (FedBack& one : state) {
+    const std::string& name = from.node(from.parameters.at(one.parameter)).name;
+    const auto same = std::find_if(to.parameters.begin(), to.parameters.end(),
+                                   [&](NodeId parameter) { return to.node(parameter).name == name; });
+    if (same == to.parameters.end())
+      throw Error(model.graph.source, 0, 0,
+                  fmt::format("has no parameter {}, which {} feeds back", name, first.graph.source),
+                  "buckets are one training step, unrolled to several lengths");
+    one.parameter = static_cast<std::size_t>(same - to.parameters.begin());
+  }
+  return state;
 }
 
 }  // namespace
@@ -95,7 +104,7 @@ BucketOrder::BucketOrder(const std::vector<Bucket>& buckets, const std::vector<i
 
 std::size_t BucketOrder::operator[](std::size_t minibatch) const {
   if (!turns_.empty()) return turns_[minibatch % turns_.size()];
-  return mixed(mixed(seed_) + minibatch) % buckets_;
+  return std::mt19937_64(seed_ + minibatch)() % buckets_;
 }
 
 BucketedExploration explore_buckets(const std::vector<Bucket>& buckets, const std::vector<Model>& models,
@@ -109,6 +118,7 @@ BucketedExploration explore_buckets(const std::vector<Bucket>& buckets, const st
       options.progress(done, last_us, best_us, fmt::format("bucket {}: {}", buckets[b].length, what));
     };
     if (options.progress) own[b].progress = within;
+    if (options.train) own[b].train = of_model(*options.train, models.front(), models[b]);
     if (!options.history.empty()) own[b].history = fmt::format("{}.b{}", options.history, buckets[b].length);
     explorers.push_back(std::make_unique<Explorer>(models[b], own[b]));
     result.minibatches += explorers.back()->minibatches();

@@ -49,9 +49,9 @@ struct BucketedExploration {
   std::optional<double> first_us, best_us;
 };
 
-/// `options.batches`: of all buckets together. `options.history`: each bucket has its own, FILE.b13. Of a
-/// training all buckets have one state. A bucket that is settled explores no more, whatever its mini-batches.
-/// Throws Error as explore does.
+/// `options.batches`: of all buckets together. `options.history`: each bucket has its own, FILE.b13.
+/// `options.train` is of the first model, and of the others by its parameters' names; all buckets have one
+/// state. A bucket that is settled explores no more, whatever its mini-batches. Throws Error as explore does.
 BucketedExploration explore_buckets(const std::vector<Bucket>& buckets, const std::vector<Model>& models,
                                     const std::vector<int>& lengths, const ExploreOptions& options);
 

@@ -51,7 +51,6 @@ RunResult MiniBatchRunner::run(const FusionPlan& plan, std::span<const Literal> 
     options.sampled = trial_.sampled;
     options.sanitize = trial_.sanitize;
     options.compile = compile_options(trial_);
-    if (!trial_.products.empty()) options.products = named_product(trial_.products);
     result = run_simulated(model_.graph, target_, executable, inputs, options);
   }
   if (!result.findings.empty())

@@ -12,10 +12,10 @@ namespace stitchwork {
 
 class MiniBatchRunner {
  public:
-  /// Of the trial backend, device, sanitizers, options of compiling, repeats, convolutions and products
-  /// count. Of "cuda" one backend serves all mini-batches, so that modules, library handles and streams are
-  /// made once. Both outlive this. Throws Error where there is no GPU, or not of the trial's kind, and for a
-  /// model that cannot be run. `driver`, `libraries`: of the GPU; null: this machine's.
+  /// Of the trial backend, device, sanitizers, options of compiling, repeats and convolutions count. Of
+  /// "cuda" one backend serves all mini-batches, so that modules, library handles and streams are made once.
+  /// Both outlive this. Throws Error where there is no GPU, or not of the trial's kind, and for a model that
+  /// cannot be run. `driver`, `libraries`: of the GPU; null: this machine's.
   MiniBatchRunner(const Model& model, const TrialSpec& trial, std::shared_ptr<const cuda::Driver> driver = {},
                   cuda::CudaLibraries libraries = {cuda::Blas::load, cuda::Dnn::load});
 

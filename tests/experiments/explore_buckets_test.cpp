@@ -21,24 +21,26 @@
 namespace stitchwork {
 namespace TEST_FILE {
 
+using testing::message_of;
+
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-/// One step of gradient descent of w on the sum of all x_t w, unrolled.
+/// One step of gradient descent of w on the sum of all x_t w, unrolled. w is the last parameter, so that its
+/// number is another in each.
 Model steps_of(int length) {
   std::string text =
       "HloModule m\nadd { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT s = f32[] add(a, b)\n}\n";
-  text +=
-      "ENTRY main {\n  w = f32[6,5] parameter(0)\n  zero = f32[] constant(0)\n  rate = f32[] "
-      "constant(0.01)\n";
+  text += fmt::format("ENTRY main {{\n  w = f32[6,5] parameter({})\n  zero = f32[] constant(0)\n", length);
+  text += "  rate = f32[] constant(0.01)\n";
   text += "  one = f32[] constant(1)\n  ones = f32[4,5] broadcast(one), dimensions={}\n";
   for (int t = 0; t < length; ++t)
     text += fmt::format(
         "  x{0} = f32[4,6] parameter({1})\n  y{0} = f32[4,5] dot(x{0}, w), lhs_contracting_dims={{1}}, "
         "rhs_contracting_dims={{0}}\n  z{0} = f32[4,5] tanh(y{0})\n  g{0} = f32[6,5] dot(x{0}, ones), "
         "lhs_contracting_dims={{0}}, rhs_contracting_dims={{0}}\n",
-        t, t + 1);
+        t, t);
   for (int t = 1; t < length; ++t)
     text +=
         fmt::format("  zs{0} = f32[4,5] add({1}, z{0})\n  gs{0} = f32[6,5] add({2}, g{0})\n", t,
@@ -63,15 +65,6 @@ ExploreOptions options_of(const std::string& backend) {
   options.trial.planner = "astra-f";
   options.trial.backend = backend;
   return options;
-}
-
-std::string message_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
 }
 
 TEST(ExploreBuckets, AMiniBatchRunsInTheFirstThatHoldsIt) {
@@ -136,12 +129,13 @@ TEST(ExploreBuckets, TrainOneSetOfParameters) {
   SKIP_WITHOUT_COMPILER();
   ExploreOptions options = options_of("sim");
   options.trial.check = true;
-  options.train = std::vector<FedBack>{{1, 0}};
+  options.train = std::vector<FedBack>{{1, 2}};  // of the first model
   options.batches = 12;
   const BucketedExploration whole = explore_buckets(kBuckets, models(), {2, 5, 3}, options);
   std::vector<Training> reference;
   const std::vector<Model> of = models();
-  for (const Model& model : of) reference.emplace_back(model, 0, *options.train);
+  for (std::size_t b = 0; b < of.size(); ++b)
+    reference.emplace_back(of[b], 0, std::vector<FedBack>{{1, static_cast<std::size_t>(kBuckets[b].length)}});
   const BucketOrder order(kBuckets, {2, 5, 3}, 0);
   std::vector<std::size_t> done(3);
   std::optional<std::size_t> last;

@@ -22,17 +22,12 @@
 namespace stitchwork {
 namespace TEST_FILE {
 
+using testing::message_of;
+using testing::model_of;
+
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-Model model_of(Graph graph) {
-  Model model;
-  model.graph = std::move(graph);
-  model.graph.source = model.graph.name;
-  model.graph.source_sha256 = sha256_hex(to_text(model.graph));
-  return model;
-}
 
 ExploreOptions options_of(testing::FakeGpu& gpu, const std::string& planner) {
   ExploreOptions options;
@@ -44,15 +39,6 @@ ExploreOptions options_of(testing::FakeGpu& gpu, const std::string& planner) {
   options.driver = testing::fake_driver(gpu);
   options.libraries = {testing::fake_blas, testing::fake_dnn};
   return options;
-}
-
-std::string message_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
 }
 
 TEST(ExploreMeasured, KeepsWhatIsFastestOnTheGpu) {

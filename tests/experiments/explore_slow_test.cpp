@@ -13,6 +13,7 @@
 #include "experiments/explore.h"
 #include "experiments/minibatch_runner.h"
 #include "tests/codegen/harness.h"
+#include "tests/experiments/sample_trial.h"
 #include "tests/runtime/fake_cublas.h"
 #include "tests/runtime/fake_cuda.h"
 #include "tests/support/astra_bindings.h"
@@ -21,15 +22,9 @@
 namespace stitchwork {
 namespace TEST_FILE {
 
-constexpr const char* kDevice = "p100-sxm2";
+using testing::model_of;
 
-Model model_of(Graph graph) {
-  Model model;
-  model.graph = std::move(graph);
-  model.graph.source = model.graph.name;
-  model.graph.source_sha256 = sha256_hex(to_text(model.graph));
-  return model;
-}
+constexpr const char* kDevice = "p100-sxm2";
 
 std::vector<double> predicted(const FusionPlan& plan) {
   std::vector<double> us;

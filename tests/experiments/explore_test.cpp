@@ -29,17 +29,12 @@
 namespace stitchwork {
 namespace TEST_FILE {
 
+using testing::message_of;
+using testing::model_of;
+
 using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::HasSubstr;
-
-Model model_of(Graph graph) {
-  Model model;
-  model.graph = std::move(graph);
-  model.graph.source = model.graph.name;
-  model.graph.source_sha256 = sha256_hex(to_text(model.graph));
-  return model;
-}
 
 ExploreOptions options_of(const std::string& planner, const std::string& device = "p100-sxm2") {
   ExploreOptions options;
@@ -47,15 +42,6 @@ ExploreOptions options_of(const std::string& planner, const std::string& device 
   options.trial.device = device;
   options.trial.backend = "model";
   return options;
-}
-
-std::string message_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
 }
 
 TEST(Explore, KeepsTheFastestMiniBatchAsAPlanThatHolds) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
 
 #include "core/base/error.h"
@@ -19,6 +20,25 @@ inline std::string test_folder() {
   std::filesystem::remove_all(folder);
   std::filesystem::create_directories(folder);
   return folder.string();
+}
+
+/// A graph as if it were a file's, by the graph's name.
+inline Model model_of(Graph graph) {
+  Model model;
+  model.graph = std::move(graph);
+  model.graph.source = model.graph.name;
+  model.graph.source_sha256 = sha256_hex(to_text(model.graph));
+  return model;
+}
+
+/// What the error says that is thrown.
+inline std::string message_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "nothing was thrown";
 }
 
 /// `ops` element-wise ops in a chain: tanh.0, tanh.1, ...

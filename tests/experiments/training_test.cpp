@@ -16,6 +16,8 @@
 namespace stitchwork {
 namespace TEST_FILE {
 
+using testing::message_of;
+
 using ::testing::HasSubstr;
 
 Model scrnn() { return load_model("scrnn_tiny"); }
@@ -28,15 +30,6 @@ ExploreOptions options_of(const Model& model, const std::string& planner) {
   options.trial.check = true;
   options.train = training_state(model.graph);
   return options;
-}
-
-std::string message_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
 }
 
 /// Of the model itself, step after step, by the CPU reference.
